@@ -1,4 +1,4 @@
-//! A cluster that follows the platform repository by itself: what it shows, as a report of this site.
+//! A cluster that follows the platform repository directly: what it shows, as a report of this site.
 //!
 //! What comes in: the objects of the cluster's Flux or Argo CD, and the record `.outhaul/platform.json` of the commit that
 //! they show. What goes out: one queued report with the commits that it was rendered from, each assignment of this cluster type with the
@@ -59,7 +59,7 @@ pub fn observe(agent: &mut Agent) -> Result<ClusterEvent, AgentError> {
     if let Some(number) = generations::active(agent.store.read())? {
         return Err(AgentError::Usage {
             message: format!("this site takes bundles: bundle {number} is active"),
-            help: "take `[observe]` out of agent.toml; a cluster that follows the repository by itself is a site of \
+            help: "take `[observe]` out of agent.toml; a cluster that follows the repository directly is a site of \
                    its own"
                 .to_owned(),
         });

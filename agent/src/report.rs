@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{ReportsAnswer, RequestAnswer, path};
 use outhaul_bundle::name::Name;
+use outhaul_bundle::report::{MAX_ENROLMENT_REQUEST_BYTES, MAX_REPORTS_AT_ONCE_BYTES};
 use outhaul_kit::media::Media;
 use outhaul_signer::Envelope;
 
@@ -24,16 +25,14 @@ pub mod refusal;
 
 use outhaul_site::state::refusal::HubRefusal;
 
-/// Most bytes in one POST or file: the hub takes 16 MiB.
-const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Most bytes in one POST or file: half of what the hub takes at once.
+const MAX_BATCH_BYTES: usize = MAX_REPORTS_AT_ONCE_BYTES / 2;
 /// Largest answer, in bytes. 1 MiB: acknowledgements of one site's epochs and 200 refused lines.
 const MAX_ANSWER_BYTES: u64 = 1024 * 1024;
 /// A medium is an untrusted folder: ordinary permissions, so that the next machine can read it.
 const MODE: u32 = 0o644;
 /// Most batches in one go.
 const MAX_BATCHES: usize = 1_000;
-/// Largest enrolment request, in bytes.
-const MAX_REQUEST_BYTES: u64 = 256 * 1024;
 
 /// What was written to a medium.
 #[derive(Debug, Default)]
@@ -189,7 +188,10 @@ fn wanted_request(agent: &Agent, wanted: bool) -> Result<Option<Vec<u8>>, AgentE
         return Ok(None);
     }
     let path = agent.state_folder.request(agent.site.name.as_str());
-    Ok(durable::read_if_present(&path, MAX_REQUEST_BYTES)?)
+    Ok(durable::read_if_present(
+        &path,
+        MAX_ENROLMENT_REQUEST_BYTES as u64,
+    )?)
 }
 
 /// Sends the enrolment request while it is not answered, and all waiting reports, to the hub.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
-use crate::attention::{Attention, What};
+use crate::attention::{Attention, AttentionKind};
 use crate::error::AgentError;
 use crate::following;
 use crate::incomplete::{self, IncompleteBundle};
@@ -87,7 +87,7 @@ pub struct Status {
     /// Assignments of the active bundle that nothing takes back: a rollback runs the playbooks of before again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forward_only: Vec<String>,
-    /// What the cluster shows that follows the platform repository by itself, as it was last reported.
+    /// What the cluster shows that follows the platform repository directly, as it was last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterEvent>,
     /// What was last found of each assignment.
@@ -311,7 +311,8 @@ impl Status {
     /// How an assignment stands, for people.
     fn word(&self, assignment: &AssignmentResult) -> &'static str {
         let drifted = self.attention.iter().any(|one| {
-            one.what == What::Drift && one.assignment.as_deref() == Some(assignment.name.as_str())
+            one.what == AttentionKind::Drift
+                && one.assignment.as_deref() == Some(assignment.name.as_str())
         });
         let held = self.held.contains_key(assignment.name.as_str());
         match assignment.status {
@@ -434,7 +435,7 @@ impl Status {
             }
             Some(number) => format!("active: bundle {number}"),
             None if self.cluster.is_some() => {
-                "active: no bundle; the cluster follows the platform repository by itself".into()
+                "active: no bundle; the cluster follows the platform repository directly".into()
             }
             None => "active: nothing yet".into(),
         });

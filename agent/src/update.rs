@@ -12,7 +12,7 @@ use outhaul_bundle::Index;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::shortened;
-use outhaul_update::choice::{self, MAX_ATTEMPTS, Wanted};
+use outhaul_update::choice::{self, MAX_ATTEMPTS, ReleaseChoice};
 use outhaul_update::install::{self, InstallError, NewProgram};
 use outhaul_update::launch::{self, IN_SLOT, Launcher};
 use outhaul_update::slots::Slots;
@@ -87,14 +87,14 @@ pub fn planned(agent: &Agent, index: &Index) -> Result<Option<String>, AgentErro
     let architecture = std::env::consts::ARCH;
     Ok(
         match choice::wanted(&slots, &running, release, architecture) {
-            Wanted::No => None,
-            Wanted::OtherMachines => Some(format!(
+            ReleaseChoice::No => None,
+            ReleaseChoice::OtherMachines => Some(format!(
                 "{new} has no program for {architecture}; {running} goes on"
             )),
-            Wanted::Failed(why) => Some(format!(
+            ReleaseChoice::Failed(why) => Some(format!(
                 "{new} failed here before and is not tried again: {why}"
             )),
-            Wanted::Waits | Wanted::Install(_) => Some(format!(
+            ReleaseChoice::Waits | ReleaseChoice::Install(_) => Some(format!(
                 "{new} is tried once the bundle is active, and used if it passes; {running} runs now"
             )),
         },
@@ -123,12 +123,14 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
     let slots = Slots::read(&root)?;
     let architecture = std::env::consts::ARCH;
     let content = match choice::wanted(&slots, &version(), &release, architecture) {
-        Wanted::No | Wanted::OtherMachines | Wanted::Failed(_) => return Ok(false),
-        Wanted::Waits => {
+        ReleaseChoice::No | ReleaseChoice::OtherMachines | ReleaseChoice::Failed(_) => {
+            return Ok(false);
+        }
+        ReleaseChoice::Waits => {
             let attempts = slots.trial.map_or(0, |trial| trial.attempts);
             return Ok(attempts == 0 || (attempts < MAX_ATTEMPTS && uptime > PAUSE));
         }
-        Wanted::Install(content) => content,
+        ReleaseChoice::Install(content) => content,
     };
     agent.check_space(content.size)?;
     let file = agent

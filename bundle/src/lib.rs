@@ -39,7 +39,7 @@ pub mod zarf;
 pub use digest::Digest;
 pub use index::Index;
 pub use limits::Limits;
-pub use member::HeaderError;
+pub use member::{BLOCK, HeaderError};
 pub use number::MAX_NUMBER;
 pub use order::{Instruction, Order};
 pub use read::{BlobSink, BundleReader, ReadError};

@@ -11,7 +11,7 @@ use std::fmt;
 use crate::digest::Digest;
 
 /// Tar's unit: headers take one block, content is filled up with zeros to a whole one.
-pub(crate) const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;
 /// Longest role name inside a metadata file's name; keeps every member name below ustar's 100 bytes.
 const MAX_ROLE_BYTES: usize = 32;
 /// Most digits of a version: enough for every signed 64-bit number.

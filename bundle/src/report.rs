@@ -27,6 +27,13 @@ pub const ACK_PAYLOAD_TYPE: &str = "application/vnd.outhaul.ack+json";
 pub const ENROLMENT_PAYLOAD_TYPE: &str = "application/vnd.outhaul.enrolment+json";
 /// Largest report in bytes. 1 MiB: a few thousand task results.
 pub const MAX_REPORT_BYTES: usize = 1024 * 1024;
+/// Largest enrolment request with its signatures, in bytes.
+pub const MAX_ENROLMENT_REQUEST_BYTES: usize = 256 * 1024;
+/// Largest file of reports in bytes, which hub and centre read line by line. 1 GiB: more than a site queues, and no file that is read for
+/// hours.
+pub const MAX_REPORTS_BYTES: u64 = 1 << 30;
+/// Most bytes of reports that a hub takes in one request, which it holds in memory.
+pub const MAX_REPORTS_AT_ONCE_BYTES: usize = 16 * 1024 * 1024;
 
 /// One compliance report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +80,7 @@ pub enum ReportEvent {
     Generation(GenerationEvent),
     /// What the reconciler found without a new bundle: drift, or that all is well.
     Observation(GenerationEvent),
-    /// What a cluster shows that follows the platform repository by itself, without bundles.
+    /// What a cluster shows that follows the platform repository directly, without bundles.
     Cluster(Box<ClusterEvent>),
     /// A bundle or command was refused, with the reason; nothing was changed.
     Refusal {

@@ -33,7 +33,7 @@ mod steps;
 
 pub use config::{BundleConfig, EnvironmentConfig, GitConfig, PromoteConfig, ServeConfig};
 pub use hook::knows_secret;
-pub use state::{Known, LastRun, State, Trouble};
+pub use state::{EnvironmentMemory, LastFailure, LastRun, State};
 pub use steps::RoundProblem;
 
 /// Passes that promotions may set off in one round: more than any chain is long.
@@ -286,7 +286,7 @@ impl Service {
                 let text = problem.text.clone();
                 let same = after.trouble.take().filter(|trouble| trouble.text == text);
                 let since = same.map_or(now, |trouble| trouble.since);
-                after.trouble = Some(Trouble { since, text });
+                after.trouble = Some(LastFailure { since, text });
                 Some(problem)
             }
         };

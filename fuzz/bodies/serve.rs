@@ -5,7 +5,7 @@
 
 use outhaul_serve::git::pktline::{self, Packet, Packets};
 use outhaul_serve::git::request::{self, UploadPackRequest};
-use outhaul_serve::route::{self, Route, What};
+use outhaul_serve::route::{self, ImageRequest, Route};
 use outhaul_serve::{charts, git, layout, name, packages, range};
 
 /// The target of a request, `PATH?QUERY`.
@@ -18,7 +18,7 @@ pub fn target(bytes: &[u8]) {
         Ok(Route::Image { name, ns, what }) => {
             assert!(name::is_requested(&name) && !name.contains(".."));
             assert!(ns.is_none_or(|ns| name::normal_registry(&ns).is_some()));
-            if let What::Blob(digest) | What::Manifest(digest) = what {
+            if let ImageRequest::Blob(digest) | ImageRequest::Manifest(digest) = what {
                 let path = layout::blob_path(&digest);
                 assert_eq!(path.components().count(), 3);
                 assert!(path.starts_with("blobs/sha256"));
@@ -41,10 +41,10 @@ pub fn target(bytes: &[u8]) {
         assert!(name::is_repository(&image.repository));
         assert!(tag.is_none_or(|tag| name::is_tag(&tag)));
     }
-    if let range::Wanted::Part { first, last } = range::wanted(text, 1000) {
+    if let range::ByteRange::Part { first, last } = range::wanted(text, 1000) {
         assert!(first <= last && last < 1000);
     }
-    let _ = git::Address::of_url(text);
+    let _ = git::RepositoryAddress::of_url(text);
 }
 
 /// The body of a request of git.

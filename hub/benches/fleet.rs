@@ -18,7 +18,7 @@ use outhaul_bundle::Digest;
 use outhaul_hub::Store;
 use outhaul_hub::enrol;
 use outhaul_hub::ingest::{Batch, ingest};
-use outhaul_hub::record::{Asked, Known, keep};
+use outhaul_hub::record::{EnvironmentRecord, GateRequest, keep};
 use outhaul_hub::store::{SitePage, StoreError};
 use outhaul_hub::view::{Measured, Reading};
 use outhaul_telemetry::{of_fleet, text};
@@ -161,10 +161,10 @@ fn scrape(name: &str, store: &mut Store) {
 
 /// A gate is asked about all sites, one site reports, and it is asked again: how long it takes and what is kept.
 fn decisions(store: &mut Store, path: &Path, site: &mut Site) {
-    let asked = Asked {
+    let asked = GateRequest {
         environment: "dev".to_owned(),
         commit: "1111111111111111111111111111111111111111".to_owned(),
-        ..Asked::default()
+        ..GateRequest::default()
     };
     let bytes = || {
         let db = rusqlite::Connection::open(path).unwrap();
@@ -179,7 +179,7 @@ fn decisions(store: &mut Store, path: &Path, site: &mut Site) {
         let decision = store
             .write(|session| {
                 let question = asked.question(session, 2_000).unwrap();
-                let decision = Known::read(session, &question)?.decide(&question);
+                let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
                 keep(session, (&question, &decision), None, "bench", 2_000)?;
                 Ok::<_, StoreError>(decision)
             })

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use outhaul_hub::Store;
 use outhaul_hub::enrol;
 use outhaul_hub::ingest::{Batch, ingest};
-use outhaul_hub::record::{Asked, Known, keep};
+use outhaul_hub::record::{EnvironmentRecord, GateRequest, keep};
 use outhaul_hub::retention::{self, Rule};
 use outhaul_hub::store::{Address, SitePage, StoreError};
 use outhaul_hub::view::Reading;
@@ -175,15 +175,15 @@ fn rate(store: &mut Store, lines: &[Vec<u8>]) -> f64 {
 
 /// A gate is asked, and its answer is put on record.
 fn decide(store: &mut Store, at_ms: i64) {
-    let asked = Asked {
+    let asked = GateRequest {
         environment: "dev".to_owned(),
         commit: "1111111111111111111111111111111111111111".to_owned(),
-        ..Asked::default()
+        ..GateRequest::default()
     };
     store
         .write(|session| {
             let question = asked.question(session, at_ms).unwrap();
-            let decision = Known::read(session, &question)?.decide(&question);
+            let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
             keep(session, (&question, &decision), None, "bench", at_ms)?;
             Ok::<_, StoreError>(())
         })

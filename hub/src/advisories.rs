@@ -3,32 +3,29 @@
 //! What comes in: a document that was read, and who brings it. What goes out: whether it is new on record, and what of it can match nothing
 //! here. What it means for a site is not decided here.
 
-use outhaul_affected::{Document, Unmatched};
+use outhaul_affected::{Unmatched, VulnerabilityDocument};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{ImportNote, ImportedDocument};
 
 use crate::store::{Session, StoreError};
-
-/// Largest document, in bytes.
-pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Puts one on record.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
 pub(crate) fn put(
-    document: &Document,
+    document: &VulnerabilityDocument,
     session: &Session<'_>,
     by: &str,
     now_ms: i64,
 ) -> Result<ImportedDocument, StoreError> {
     let (kind, name, outcome) = match document {
-        Document::Advisory(advisory, body) => (
+        VulnerabilityDocument::Advisory(advisory, body) => (
             "advisory",
             advisory.id.clone(),
             session.put_advisory(advisory, body, by, now_ms)?,
         ),
-        Document::Statements(statements, body) => (
+        VulnerabilityDocument::Statements(statements, body) => (
             "statements",
             Digest::of(body.as_bytes()).to_string(),
             session.put_statements(statements, body, by, now_ms)?,

@@ -6,6 +6,7 @@
 
 pub mod restore;
 
+use outhaul_signer::key::MAX_KEY_BYTES;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -25,8 +26,6 @@ use crate::time;
 pub const FORMAT: &str = "outhaul-hub-backup/1";
 /// Longest first line, in bytes.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
-/// Largest key file, in bytes.
-const MAX_KEY_BYTES: u64 = 64 * 1024;
 /// A backup holds the hub's key: it is for its owner only.
 const MODE: u32 = 0o600;
 
@@ -168,7 +167,7 @@ fn write_parts(
 
 /// A backup of which every part is what its first line states.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedBackup {
     /// The first line.
     pub header: Header,
     /// Of the whole file.
@@ -179,7 +178,7 @@ pub struct Opened {
     database_at: u64,
 }
 
-impl Opened {
+impl OpenedBackup {
     /// Opens a backup, and holds every part to its size and digest.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::report::MAX_REPORTS_BYTES;
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::failure::FailureClass;
 use outhaul_kit::media::{self, Bounds, FileOrFolder, Media};
@@ -38,9 +39,6 @@ const BOUNDS: Bounds = Bounds {
     entries: 1_000_000,
     kept: 100_000,
 };
-
-/// Largest file of reports. 1 GiB: more than a site queues, and no file that is read for hours.
-const MAX_REPORTS_BYTES: u64 = 1 << 30;
 
 /// What a file is that is none of the four kinds.
 const NO_SORT: &str = "not a bundle, request, report file or bill of materials (`*.outhaul`, `*.request`, `*.reports`, \

@@ -78,7 +78,7 @@ fn a_person_logs_in_at_gitea_approves_on_the_page_and_the_record_names_the_perso
     for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=3600"] {
         assert!(session.contains(part), "{session}");
     }
-    // The provider's page leads here, so a redirect would come without the session: this page goes on by itself.
+    // The provider's page leads here, so a redirect would come without the session: this page continues automatically.
     assert_eq!((done.status, done.header("location")), (200, ""));
     let goes_on = "http-equiv=\"refresh\" content=\"0;url=&#x2f;environments&#x2f;dev\"";
     assert!(done.body.contains(goes_on), "{}", done.body);

@@ -22,7 +22,7 @@ mod reading;
 pub use leftovers::remove_leftovers;
 #[cfg(test)]
 pub(crate) use reading::no_files;
-pub(crate) use reading::{found, not_a_file, opened_as, read_bounded};
+pub(crate) use reading::{found, not_a_file, opened_as, read_bounded, too_large};
 pub use reading::{open, open_file, read, read_if_present, read_secret};
 
 /// Mode of files that hold secrets.

@@ -30,5 +30,6 @@ pub mod service;
 pub mod signals;
 pub mod suggest;
 pub mod text;
+pub mod url;
 pub mod url_secrets;
 pub mod working_folder;

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::durable::{self, FileError, at, read_bounded};
+use crate::durable::{self, FileError, at, read_bounded, too_large};
 
 mod names;
 mod ranked;
@@ -28,7 +28,7 @@ mod write;
 pub use crate::durable::Unexpected;
 pub use names::is_named;
 use ranked::Ranked;
-pub use room::Room;
+pub use room::MediaSpace;
 use write::sync_folder;
 
 const FOLDER: OFlags = OFlags::RDONLY
@@ -142,6 +142,17 @@ pub fn open_file(path: &Path) -> Result<File, FileError> {
 /// [`FileError`], also when it is larger.
 pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     read_bounded(open_file(path)?, max_bytes).map_err(at("read", path))
+}
+
+/// A reader of an open file that has at most `max_bytes` when it is opened; it gives no more of what is added later.
+///
+/// # Errors
+/// One of the kind `FileTooLarge`, or that of the system.
+pub fn bounded(file: File, max_bytes: u64) -> io::Result<io::Take<File>> {
+    match file.metadata()?.len() <= max_bytes {
+        true => Ok(file.take(max_bytes)),
+        false => Err(too_large(max_bytes)),
+    }
 }
 
 /// The marks of an open file.

@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::{PublicKey, SigningKey};
 
+mod line;
+
+pub use line::{EnvelopeLine, next_line};
+
 /// Largest envelope in bytes: 2 MiB, for a report of 1 MiB in base64.
 pub const MAX_ENVELOPE_BYTES: usize = 2 * 1024 * 1024;
 /// Most signatures on one envelope; each costs a check.

@@ -30,7 +30,7 @@ pub use encrypted::Cost;
 pub use secret::Secret;
 
 /// Largest key file in bytes; a real one has some 300.
-pub(crate) const MAX_KEY_BYTES: u64 = 16 * 1024;
+pub const MAX_KEY_BYTES: u64 = 16 * 1024;
 
 /// Why a key or a passphrase cannot be used.
 #[derive(Debug, thiserror::Error)]

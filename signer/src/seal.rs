@@ -21,10 +21,10 @@ use crate::key::{KeyError, read_secret_file};
 
 pub mod marker;
 
-/// Most recipients of one seal.
-pub const MAX_RECIPIENTS: usize = 256;
-/// Largest head of a sealed file in bytes: room for [`MAX_RECIPIENTS`], each some 110 bytes.
-const MAX_HEAD_BYTES: u64 = 64 * 1024;
+/// Most recipients of one seal. How many a bundle may have is a bound of its format.
+pub const MAX_SEAL_RECIPIENTS: usize = 256;
+/// Largest head of a sealed file in bytes: twice what [`MAX_SEAL_RECIPIENTS`] take, some 110 bytes each.
+const MAX_HEAD_BYTES: u64 = MAX_SEAL_RECIPIENTS as u64 * 256;
 /// Most keys that one folder may hold: each is tried on each seal.
 const MAX_IDENTITIES: usize = 64;
 /// Ending of key files in a folder of keys.
@@ -80,7 +80,7 @@ pub enum SealError {
         max_bytes: u64,
     },
     /// Recipients that one seal cannot have.
-    #[error("{count} recipients, 1 to {MAX_RECIPIENTS} allowed")]
+    #[error("{count} recipients, 1 to {MAX_SEAL_RECIPIENTS} allowed")]
     Recipients {
         /// How many were given.
         count: usize,
@@ -279,7 +279,7 @@ pub fn seal(
     let wrong = || SealError::Recipients {
         count: recipients.len(),
     };
-    if recipients.len() > MAX_RECIPIENTS {
+    if recipients.len() > MAX_SEAL_RECIPIENTS {
         return Err(wrong());
     }
     let keys = recipients.iter().map(|one| &one.0 as &dyn age::Recipient);

@@ -36,7 +36,7 @@ pub(super) fn ask(
 /// One look.
 #[cfg(feature = "kubernetes")]
 fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
-    use outhaul_kubernetes::{Access, Cluster, Key, Trouble, condition};
+    use outhaul_kubernetes::{Access, ClientError, Cluster, Key, condition};
 
     let (Some(key), Some(condition)) = (Key::parse(object), &one.condition) else {
         return Answered::Silent(format!("`{object}` names no object and condition"));
@@ -45,7 +45,7 @@ fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
         Some(path) => Access::from_kubeconfig(path, config.context.as_deref()),
         None => Access::from_pod(),
     };
-    let found = access.map_err(Trouble::from).and_then(|access| {
+    let found = access.map_err(ClientError::from).and_then(|access| {
         let timeout = std::time::Duration::from_secs(config.timeout_s);
         let cluster = Cluster::new(&access, timeout)?;
         match cluster.resource_of(&key)? {

@@ -116,7 +116,7 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
 }
 
 fn ask_url(one: &AskConfig, url: &str) -> Answered {
-    let authority = Authority::of(!url.starts_with("http://"), one.ca.as_deref());
+    let authority = Authority::of(outhaul_http::is_tls(url).unwrap_or(true), one.ca.as_deref());
     let limit = Some(Duration::from_secs(one.timeout_s()));
     let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
     let client = outhaul_http::Client::new(&ClientSettings {

@@ -6,6 +6,7 @@
 //! before), and each blob against its digest while it is copied. Files are opened without following links,
 //! regular files only, and read up to what is signed. Nothing is applied here.
 
+use outhaul_signer::key::MAX_KEY_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -34,9 +35,8 @@ use crate::state::{StateError, floors, inventory};
 
 /// Bundles that are kept beside those of which something is on this host.
 const KEPT: usize = 2;
-/// Most keys that are taken from the agent's folder, and the size of one.
+/// Most keys that are taken from the agent's folder.
 const MAX_KEYS: usize = 64;
-const MAX_KEY_BYTES: u64 = 64 * 1024;
 const COPY_BYTES: usize = 256 * 1024;
 
 /// The metadata that the agent accepted, as it lies beside its generation: unverified.

@@ -5,6 +5,7 @@
 //! when the signed index that is named does not have it, and then what the inventory lists of it, and
 //! nothing else. The reconciler is the one that the helper's own settings and the signed index name.
 
+use outhaul_reconcilers::outcome::MAX_STEPS;
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Index;
@@ -21,9 +22,6 @@ use crate::cut;
 use crate::generation;
 use crate::state::StateError;
 use crate::state::inventory;
-
-/// Most steps of a removal that are answered.
-const MAX_STEPS: usize = 100;
 
 impl Helper {
     /// Carries out one request.

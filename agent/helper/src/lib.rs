@@ -96,7 +96,7 @@ impl Helper {
                     problem: format!(
                         "it is still at work on another request: {holder} works on it"
                     ),
-                    help: "wait until that is done; the agent tries again by itself".into(),
+                    help: "wait until that is done; the agent tries again automatically".into(),
                 });
             }
             other => other?,

@@ -20,10 +20,19 @@ use outhaul_site::state_folder::LockError;
 mod beside;
 mod ways;
 
-use ways::{is_denied, removable_help, rights_help};
+use ways::{is_denied, removable_help, rights_help, without_repeat};
 
 /// The rule by which content is refused that failed here before.
 pub const FAILED_BEFORE: &str = "failed-before";
+
+/// How far a fault of this host reaches, which somebody can mend on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostFault {
+    /// Nothing that is worked on can go on: that is put on record, and a newer bundle does not wait for it.
+    AllWork,
+    /// What the command was for does not happen; other work goes on.
+    OneCommand,
+}
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]
@@ -310,13 +319,24 @@ impl AgentError {
             .collect()
     }
 
-    /// Whether this host, not a bundle, keeps work from going on.
-    pub fn is_of_the_host(&self) -> bool {
+    /// Whether the cause is this host, and how far it reaches; `None` where it is a bundle, a link, or what somebody typed.
+    pub fn host_fault(&self) -> Option<HostFault> {
         match self {
-            Self::Apply(ApplyError::Ledger(_) | ApplyError::Stopped) => false,
-            Self::Apply(_) | Self::File(_) => true,
-            _ => false,
+            Self::Apply(ApplyError::Stopped) => None,
+            // Where the record itself fails, it cannot take up that work waits.
+            Self::Apply(ApplyError::Ledger(_))
+            | Self::Space { .. }
+            | Self::Generation(_)
+            | Self::NotReadable(_)
+            | Self::Unreadable { .. } => Some(HostFault::OneCommand),
+            Self::Apply(_) | Self::File(_) => Some(HostFault::AllWork),
+            _ => None,
         }
+    }
+
+    /// The help without "then repeat the command", for where something else comes after it.
+    pub fn help_without_repeat(&self) -> String {
+        without_repeat(&self.help()).to_owned()
     }
 
     /// What to do next; may be empty.
@@ -337,7 +357,7 @@ impl AgentError {
             }
             Self::Apply(error) => error.help(),
             Self::Blocked { help, .. } => {
-                let help = help.trim_end_matches("; then repeat the command");
+                let help = without_repeat(help);
                 format!("{help}; then run `outhaul-agent apply`, or leave it to the service where it runs")
             }
             Self::Refused { rule, .. } => refusal_help(rule).into(),

@@ -136,7 +136,7 @@ impl ApplyError {
             | Self::Program { help, .. }
             | Self::Vault { help, .. } => help.clone(),
             Self::Busy { .. } => {
-                "wait until it has ended, or end it; the agent tries again by itself".into()
+                "wait until it has ended, or end it; the agent tries again automatically".into()
             }
             Self::Stopped => String::new(),
         }

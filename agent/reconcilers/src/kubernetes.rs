@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Access, Cluster, Trouble, order};
+use outhaul_kubernetes::{Access, ClientError, Cluster, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
@@ -101,7 +101,7 @@ impl Kubernetes {
             Some(path) => Access::from_kubeconfig(path, self.config.context.as_deref()),
             None => Access::from_pod(),
         };
-        access.map_err(|error| site_error(&Trouble::Access(error)))
+        access.map_err(|error| site_error(&ClientError::Access(error)))
     }
 
     pub(crate) fn cluster(&self) -> Result<Cluster, ApplyError> {

@@ -63,7 +63,7 @@ pub(crate) fn of_assignment(
 /// Longest text of one message in a report, in bytes.
 const MAX_MESSAGE_BYTES: usize = 500;
 /// Most steps that an assignment's result lists.
-const MAX_STEPS: usize = 100;
+pub const MAX_STEPS: usize = 100;
 
 /// A result in the size that a report can carry: the telling steps first to stay, each text bounded.
 pub fn result(

@@ -66,7 +66,7 @@ impl Remote {
         ApplyError::Helper {
             problem: format!("the apply helper at `{}` {problem}", self.socket.display()),
             help: "`systemctl status outhaul-apply.socket` and `journalctl -u 'outhaul-apply@*'` show it; the \
-                   work goes on by itself when the helper answers"
+                   work continues automatically when the helper answers"
                 .into(),
         }
     }

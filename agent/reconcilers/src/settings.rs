@@ -3,6 +3,7 @@
 //! What comes in: the keys of a section. What goes out: its settings, each with a default, and the first value
 //! that is out of its range. It reads no file.
 
+use outhaul_kit::url::UrlParts;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -194,11 +195,10 @@ impl KubernetesConfig {
 /// An address of a mirror that is not one.
 fn no_address(key: &'static str, mirror: Option<&String>) -> Option<OutOfRange> {
     let mirror = mirror?;
-    let place = mirror
-        .strip_prefix("https://")
-        .or_else(|| mirror.strip_prefix("http://"));
+    let parts = UrlParts::of(mirror).filter(UrlParts::is_web);
+    let parts = parts.filter(|parts| parts.user.is_none() && matches!(parts.rest, "" | "/"));
     let fits = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-    let place = place.map(|place| place.strip_suffix('/').unwrap_or(place));
+    let place = parts.map(|parts| parts.authority);
     let expected = "a scheme, a host and a port, such as \"https://mirror.site.example:5443\"";
     place
         .is_none_or(|place| place.is_empty() || !place.chars().all(fits))

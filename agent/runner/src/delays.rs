@@ -7,7 +7,7 @@
 use jiff::SignedDuration;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
-use outhaul_site::state::delays::{self, Asked, Delay, DelayChange, Delays};
+use outhaul_site::state::delays::{self, Delay, DelayChange, Delays, FoundDelay};
 use serde::Deserialize;
 
 use crate::agent::Agent;
@@ -100,7 +100,7 @@ pub(super) fn sentences(delays: &Delays, sum: Delayed) -> Vec<String> {
         .collect()
 }
 
-fn asked(agent: &Agent) -> Vec<Asked> {
+fn asked(agent: &Agent) -> Vec<FoundDelay> {
     let config = &agent.config.delay;
     let mut all = Vec::new();
     if let Some(folder) = &config.folder {
@@ -136,14 +136,14 @@ fn asked(agent: &Agent) -> Vec<Asked> {
 }
 
 /// A reason, and perhaps until when: as JSON, or the first line.
-fn parsed(who: String, text: &str) -> Asked {
+fn parsed(who: String, text: &str) -> FoundDelay {
     let who = outhaul_kit::text::printable(&shortened(&who)).into_owned();
     let (why, until) = match serde_json::from_str::<DelayRequest>(text) {
         Ok(request) => (request.reason, request.until),
         Err(_) => (text.lines().next().unwrap_or_default().to_owned(), None),
     };
     let why = outhaul_kit::text::printable(&shortened(&why)).into_owned();
-    Asked {
+    FoundDelay {
         who,
         why: match why.is_empty() {
             true => "no reason given".to_owned(),

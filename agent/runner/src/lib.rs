@@ -18,7 +18,7 @@ use outhaul_site::{
 };
 
 use crate::agent::Agent;
-use crate::error::AgentError;
+use crate::error::{AgentError, HostFault};
 use crate::machine::{Event, Site, State, Work};
 use crate::state::generations;
 use crate::state::outbox::Author;
@@ -75,7 +75,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             Ok(done) if done.event.is_failure() && agent.heartbeat.is_cancelled() => {
                 return Err(AgentError::Stopped);
             }
-            Err(error) if error.is_of_the_host() => {
+            Err(error) if error.host_fault() == Some(HostFault::AllWork) => {
                 let blocked = blocked(agent, &site, error)?;
                 // A newer bundle does not wait for what cannot go on.
                 match site_now(agent.store.read())?.waiting {

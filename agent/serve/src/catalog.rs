@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::charts::ChartRepositories;
 use crate::digest::Digest;
 use crate::error::ServeError;
-use crate::git::{self, Address};
+use crate::git::{self, RepositoryAddress};
 use crate::layout::{self, ImageRepository, Repositories};
 use crate::name::{self, ImageName};
 use crate::packages;
@@ -105,7 +105,7 @@ pub struct Catalog {
     folder: Arc<Media>,
     images: Repositories,
     charts: ChartRepositories,
-    git: BTreeMap<Address, Arc<git::GitRepository>>,
+    git: BTreeMap<RepositoryAddress, Arc<git::GitRepository>>,
     packages: packages::Repositories,
     problems: Vec<String>,
     /// By digest and the marks that the file had when it was read whole.
@@ -208,7 +208,7 @@ impl Catalog {
     }
 
     /// The git repositories, by address.
-    pub fn git(&self) -> &BTreeMap<Address, Arc<git::GitRepository>> {
+    pub fn git(&self) -> &BTreeMap<RepositoryAddress, Arc<git::GitRepository>> {
         &self.git
     }
 

@@ -5,6 +5,7 @@
 //! lies. The index has relative addresses, so that it is right under the original name and behind the mirror's own. It
 //! lists nothing that is not there.
 
+use outhaul_kit::url::UrlParts;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -192,14 +193,14 @@ fn add(
 
 /// Host and path of a URL in one spelling.
 fn address(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let usual = match scheme {
-        "https" => ":443",
-        "http" => ":80",
-        _ => return None,
+    let parts = UrlParts::of(url).filter(|parts| parts.is_web() && parts.user.is_none())?;
+    let usual = match parts.is("https") {
+        true => ":443",
+        false => ":80",
     };
+    let host = parts.authority;
     let host = name::normal_registry(host.strip_suffix(usual).unwrap_or(host))?;
+    let path = parts.rest.strip_prefix('/').unwrap_or(parts.rest);
     let path = path.trim_end_matches('/');
     match path.is_empty() {
         true => Some(host),

@@ -32,7 +32,7 @@ const HOSTS: &str = "hosts.toml";
 /// The name under which the file that was there is kept.
 const BEFORE: &str = "hosts.toml.before-outhaul";
 /// Largest `hosts.toml` in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_HOSTS_BYTES: u64 = 1 << 20;
 const MODE: u32 = 0o644;
 
 /// What was done to one file.
@@ -41,13 +41,13 @@ pub struct FileChange {
     /// The file.
     pub path: PathBuf,
     /// What was done.
-    pub what: What,
+    pub what: HostsFileOutcome,
 }
 
 /// What was done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
+pub enum HostsFileOutcome {
     /// It asks the mirror; there was none before.
     Written,
     /// It asks the mirror first; what was there is kept beside it, under this name.
@@ -119,7 +119,7 @@ pub fn disable(folder: &Path) -> Result<Vec<FileChange>, ServeError> {
     let mut left = record.clone();
     for (registry, entry) in &record.entries {
         let change = restored(folder, registry, entry)?;
-        if !matches!(change.what, What::Left(_)) {
+        if !matches!(change.what, HostsFileOutcome::Left(_)) {
             left.entries.remove(registry);
         }
         changes.push(change);
@@ -192,8 +192,8 @@ impl Write {
         }
         durable::write(&path, self.content.as_bytes(), self.mode)?;
         let what = match self.existed {
-            true => What::Merged(before),
-            false => What::Written,
+            true => HostsFileOutcome::Merged(before),
+            false => HostsFileOutcome::Written,
         };
         Ok(FileChange { path, what })
     }
@@ -231,26 +231,26 @@ fn planned(
     };
     let begun = entry.is_some() && (kept.is_some() || is_ours);
     if begun && !is_ours && current != base && current.is_some() {
-        return done(What::Left(
+        return done(HostsFileOutcome::Left(
             "somebody has changed it since the mirror was enabled".to_owned(),
         ));
     }
     let is_bare = current.is_none() && base.is_none() && registry != DEFAULT;
     if is_bare && has_certificates(&own)? {
-        return done(What::Left(format!(
+        return done(HostsFileOutcome::Left(format!(
             "its folder has certificates and no `{HOSTS}`: containerd would no longer read them; images of `{registry}` \
              do not come from the mirror"
         )));
     }
     let content = match &base {
-        Some(text) if mirror.is_in(text) => return done(What::Unchanged),
+        Some(text) if mirror.is_in(text) => return done(HostsFileOutcome::Unchanged),
         Some(text) => mirror
             .merged(text)
             .map_err(|problem| format!("`{}`: {problem}", path.display()))?,
         None => mirror.alone(),
     };
     if current.as_deref() == Some(content.as_str()) {
-        return done(What::Unchanged);
+        return done(HostsFileOutcome::Unchanged);
     }
     let existed = base.is_some();
     let mode = fs::metadata(&path).map_or(MODE, |found| found.permissions().mode() & 0o777);
@@ -266,7 +266,8 @@ fn planned(
 
 fn content(path: &Path) -> Result<Option<String>, String> {
     let wrong = |problem: String| format!("`{}`: {problem}", path.display());
-    let bytes = durable::read_if_present(path, MAX_BYTES).map_err(|error| error.to_string())?;
+    let bytes =
+        durable::read_if_present(path, MAX_HOSTS_BYTES).map_err(|error| error.to_string())?;
     let text = bytes.map(String::from_utf8).transpose();
     text.map_err(|_| wrong("it is not text in UTF-8".to_owned()))
 }
@@ -290,21 +291,21 @@ fn restored(folder: &Path, registry: &str, entry: &Entry) -> Result<FileChange, 
     let current = content(&path).map_err(unreadable)?;
     let kept = content(&before).map_err(unreadable)?;
     let is_ours = entry.wrote(current.as_deref());
-    let left = |why: String| What::Left(why);
+    let left = |why: String| HostsFileOutcome::Left(why);
     let what = match (entry.existed, is_ours, &kept) {
         (true, _, Some(_)) if is_ours || current == kept || current.is_none() => {
             durable::rename(&before, &path)?;
             // Where both are names of one file, because it was cut off between them, renaming does nothing.
             durable::remove_file(&before)?;
             durable::sync_folder(&own)?;
-            What::Restored
+            HostsFileOutcome::Restored
         }
         (true, _, Some(_)) => left(format!(
             "somebody has changed it since the mirror was enabled; what was there before is `{}`",
             before.display()
         )),
         // It was cut off before the file was touched.
-        (true, false, None) => What::Restored,
+        (true, false, None) => HostsFileOutcome::Restored,
         (true, true, None) => left(format!(
             "what was there before, `{}`, is gone; remove the mirror from it by hand",
             before.display()
@@ -312,14 +313,14 @@ fn restored(folder: &Path, registry: &str, entry: &Entry) -> Result<FileChange, 
         (false, true, _) => {
             durable::remove_file(&path)?;
             durable::sync_folder(&own)?;
-            What::Removed
+            HostsFileOutcome::Removed
         }
-        (false, false, _) if current.is_none() => What::Removed,
+        (false, false, _) if current.is_none() => HostsFileOutcome::Removed,
         (false, false, _) => {
             left("somebody has changed it since the mirror was enabled".to_owned())
         }
     };
-    if what == What::Removed && entry.made_folder {
+    if what == HostsFileOutcome::Removed && entry.made_folder {
         remove_if_empty(&own)?;
     }
     Ok(FileChange { path, what })

@@ -4,6 +4,7 @@
 //! goes out: the answers of smart HTTP (protocol versions 0, 1 and 2) to clone and fetch. It reads no object of
 //! the pack, needs no git, and offers nothing to push to.
 
+use outhaul_kit::url::UrlParts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Component, PathBuf};
@@ -21,16 +22,18 @@ pub mod request;
 
 /// Where a repository is found: its host and path, without scheme, user, `.git`: `github.com/org/repo`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address(String);
+pub struct RepositoryAddress(String);
 
-impl Address {
+impl RepositoryAddress {
     /// The address in a URL, or in the form `git@host:path`.
     pub fn of_url(url: &str) -> Option<Self> {
-        let (host, path) = match url.split_once("://") {
-            Some((_, rest)) => rest.split_once('/')?,
-            None => url.split_once(':')?,
+        let (host, path) = match UrlParts::of(url) {
+            Some(parts) => (parts.authority, parts.rest.strip_prefix('/')?),
+            None => {
+                let (host, path) = url.split_once(':')?;
+                (host.rsplit_once('@').map_or(host, |(_, host)| host), path)
+            }
         };
-        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         Self::on(host, &Self::of_path(&format!("/{path}"))?)
     }
 
@@ -54,7 +57,7 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for RepositoryAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -105,8 +108,12 @@ impl GitRepository {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn open(folder: &Arc<Media>, entry: &GitEntry) -> Result<(Address, Self), String> {
-        let address = Address::of_url(&entry.url).ok_or("it is not the address of a repository")?;
+    pub fn open(
+        folder: &Arc<Media>,
+        entry: &GitEntry,
+    ) -> Result<(RepositoryAddress, Self), String> {
+        let address =
+            RepositoryAddress::of_url(&entry.url).ok_or("it is not the address of a repository")?;
         let normal = |part: Component<'_>| matches!(part, Component::Normal(_));
         if !entry.pack.components().all(normal) {
             return Err("its pack is not a relative path".to_owned());
@@ -194,7 +201,7 @@ mod tests {
 
     #[test]
     fn one_address_has_many_spellings() {
-        let address = Address::of_url("https://github.com/org/repo").unwrap();
+        let address = RepositoryAddress::of_url("https://github.com/org/repo").unwrap();
         assert_eq!(address.to_string(), "github.com/org/repo");
         for url in [
             "https://github.com/org/repo.git",
@@ -203,9 +210,13 @@ mod tests {
             "ssh://git@github.com/org/repo.git",
             "git@github.com:org/repo.git",
         ] {
-            assert_eq!(Address::of_url(url), Some(address.clone()), "{url}");
+            assert_eq!(
+                RepositoryAddress::of_url(url),
+                Some(address.clone()),
+                "{url}"
+            );
         }
-        let port = Address::of_url("http://gitea.corp:3000/a/b/c").unwrap();
+        let port = RepositoryAddress::of_url("http://gitea.corp:3000/a/b/c").unwrap();
         assert_eq!(port.to_string(), "gitea.corp:3000/a/b/c");
         for bad in [
             "https://github.com",
@@ -214,7 +225,7 @@ mod tests {
             "https://../a",
             "https://a/../b",
         ] {
-            assert_eq!(Address::of_url(bad), None, "{bad}");
+            assert_eq!(RepositoryAddress::of_url(bad), None, "{bad}");
         }
     }
 

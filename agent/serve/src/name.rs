@@ -3,10 +3,10 @@
 //! What comes in: names as clients and image layouts write them. What goes out: one spelling for the names
 //! that mean the same image, after the distribution specification's grammar. It resolves nothing.
 
+use outhaul_kit::bounds::{MAX_DNS_LABEL_BYTES, MAX_IMAGE_TAG_BYTES};
+
 /// Longest name of a repository, its registry included.
 const MAX_NAME: usize = 255;
-/// Longest tag.
-const MAX_TAG: usize = 128;
 /// Docker Hub, by the name that images have.
 const HUB: &str = "docker.io";
 
@@ -89,7 +89,7 @@ pub fn normal_registry(host: &str) -> Option<String> {
     let port_is_good = port.is_none_or(|port| port.parse::<u16>().is_ok());
     let label = |label: &str| {
         let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(inner)
+        !label.is_empty() && label.len() <= MAX_DNS_LABEL_BYTES && label.bytes().all(inner)
     };
     if !port_is_good || name.len() > MAX_NAME || !name.split('.').all(label) {
         return None;
@@ -125,7 +125,7 @@ fn is_component(part: &str) -> bool {
 /// Whether `tag` follows `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
 pub fn is_tag(tag: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    tag.len() <= MAX_TAG
+    tag.len() <= MAX_IMAGE_TAG_BYTES
         && tag.bytes().next().is_some_and(word)
         && tag.bytes().all(|b| word(b) || b == b'.' || b == b'-')
 }

@@ -6,7 +6,7 @@
 
 /// What of a blob is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ByteRange {
     /// All of it.
     Whole,
     /// From the first byte to the last, both included.
@@ -21,32 +21,32 @@ pub enum Wanted {
 }
 
 /// Reads the value of `Range` for a blob of `size` bytes.
-pub fn wanted(header: &str, size: u64) -> Wanted {
+pub fn wanted(header: &str, size: u64) -> ByteRange {
     let Some((unit, range)) = header.split_once('=') else {
-        return Wanted::Whole;
+        return ByteRange::Whole;
     };
     let Some((first, last)) = range.trim().split_once('-') else {
-        return Wanted::Whole;
+        return ByteRange::Whole;
     };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
-        return Wanted::Whole;
+        return ByteRange::Whole;
     }
     match (number(first), number(last)) {
-        (Some(None), Some(Some(0))) => Wanted::Unsatisfiable,
-        (Some(None), Some(Some(_))) if size == 0 => Wanted::Unsatisfiable,
-        (Some(None), Some(Some(suffix))) => Wanted::Part {
+        (Some(None), Some(Some(0))) => ByteRange::Unsatisfiable,
+        (Some(None), Some(Some(_))) if size == 0 => ByteRange::Unsatisfiable,
+        (Some(None), Some(Some(suffix))) => ByteRange::Part {
             first: size.saturating_sub(suffix),
             last: size - 1,
         },
         (Some(Some(first)), Some(last)) => match last {
-            Some(last) if last < first => Wanted::Whole,
-            _ if first >= size => Wanted::Unsatisfiable,
-            last => Wanted::Part {
+            Some(last) if last < first => ByteRange::Whole,
+            _ if first >= size => ByteRange::Unsatisfiable,
+            last => ByteRange::Part {
                 first,
                 last: last.unwrap_or(u64::MAX).min(size - 1),
             },
         },
-        _ => Wanted::Whole,
+        _ => ByteRange::Whole,
     }
 }
 
@@ -68,8 +68,8 @@ fn number(text: &str) -> Option<Option<u64>> {
 mod tests {
     use super::*;
 
-    fn part(first: u64, last: u64) -> Wanted {
-        Wanted::Part { first, last }
+    fn part(first: u64, last: u64) -> ByteRange {
+        ByteRange::Part { first, last }
     }
 
     #[test]
@@ -83,19 +83,19 @@ mod tests {
             ("bytes=5-99", 10, part(5, 9)),
             ("bytes=0-99999999999999999999999", 10, part(0, 9)),
             ("Bytes= 2-5 ", 10, part(2, 5)),
-            ("bytes=10-", 10, Wanted::Unsatisfiable),
-            ("bytes=10-20", 10, Wanted::Unsatisfiable),
-            ("bytes=-0", 10, Wanted::Unsatisfiable),
-            ("bytes=0-", 0, Wanted::Unsatisfiable),
-            ("bytes=-1", 0, Wanted::Unsatisfiable),
-            ("bytes=5-2", 10, Wanted::Whole),
-            ("bytes=0-1,3-4", 10, Wanted::Whole),
-            ("bytes=-", 10, Wanted::Whole),
-            ("bytes=", 10, Wanted::Whole),
-            ("bytes=a-b", 10, Wanted::Whole),
-            ("bytes=+1-2", 10, Wanted::Whole),
-            ("lines=1-2", 10, Wanted::Whole),
-            ("", 10, Wanted::Whole),
+            ("bytes=10-", 10, ByteRange::Unsatisfiable),
+            ("bytes=10-20", 10, ByteRange::Unsatisfiable),
+            ("bytes=-0", 10, ByteRange::Unsatisfiable),
+            ("bytes=0-", 0, ByteRange::Unsatisfiable),
+            ("bytes=-1", 0, ByteRange::Unsatisfiable),
+            ("bytes=5-2", 10, ByteRange::Whole),
+            ("bytes=0-1,3-4", 10, ByteRange::Whole),
+            ("bytes=-", 10, ByteRange::Whole),
+            ("bytes=", 10, ByteRange::Whole),
+            ("bytes=a-b", 10, ByteRange::Whole),
+            ("bytes=+1-2", 10, ByteRange::Whole),
+            ("lines=1-2", 10, ByteRange::Whole),
+            ("", 10, ByteRange::Whole),
         ] {
             assert_eq!(wanted(header, size), expected, "{header} of {size}");
         }

@@ -24,8 +24,8 @@ use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
 use crate::layout::{ImageRepository, Stored};
 use crate::name::ImageName;
-use crate::range::{self, Wanted};
-use crate::route::What;
+use crate::range::{self, ByteRange};
+use crate::route::ImageRequest;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
@@ -50,22 +50,22 @@ pub struct ImageQuestion<'r> {
 type Refused = Box<Answer>;
 
 /// Answers a request.
-pub fn answer(catalog: &Arc<Catalog>, asked: &ImageQuestion<'_>, what: &What) -> Answer {
+pub fn answer(catalog: &Arc<Catalog>, asked: &ImageQuestion<'_>, what: &ImageRequest) -> Answer {
     let Some((image, repository)) = catalog.image(asked.name, asked.ns, asked.host) else {
         return unknown_name(catalog, asked);
     };
     let found = match what {
-        What::Tagged(tag) => match repository.tags.get(tag) {
+        ImageRequest::Tagged(tag) => match repository.tags.get(tag) {
             Some(digest) => manifest(repository, asked, digest),
             None => Err(unknown_tag(image, tag)),
         },
-        What::Manifest(digest) => manifest(repository, asked, digest),
-        What::Blob(digest) => match repository.blobs.get(digest) {
+        ImageRequest::Manifest(digest) => manifest(repository, asked, digest),
+        ImageRequest::Blob(digest) => match repository.blobs.get(digest) {
             Some(stored) => blob(catalog, asked, digest, stored),
             None => Err(unknown_blob(digest)),
         },
-        What::Tags { n, last } => Ok(tags(repository, asked, *n, last.as_deref())),
-        What::Referrers {
+        ImageRequest::Tags { n, last } => Ok(tags(repository, asked, *n, last.as_deref())),
+        ImageRequest::Referrers {
             digest,
             artifact_type,
         } => Ok(referrers(repository, digest, artifact_type.as_deref())),
@@ -255,11 +255,11 @@ fn blob(
     let same = header_of(IF_RANGE).is_none_or(|condition| condition == etag);
     let wanted = match header_of(RANGE).filter(|_| same && !asked.head) {
         Some(value) => range::wanted(value, stored.size),
-        None => Wanted::Whole,
+        None => ByteRange::Whole,
     };
     let mut answer = Response::new(BodyContent::Bytes(None));
     match wanted {
-        Wanted::Unsatisfiable => {
+        ByteRange::Unsatisfiable => {
             let message = format!("the blob has {} bytes", stored.size);
             let status = StatusCode::RANGE_NOT_SATISFIABLE;
             let mut answer = error(status, Code::Unsupported, &message);
@@ -270,7 +270,7 @@ fn blob(
             );
             return Err(Box::new(answer));
         }
-        Wanted::Part { first, last } => {
+        ByteRange::Part { first, last } => {
             let remember = Some((Arc::clone(catalog), marks));
             part(&mut file, stored, digest, checked, remember)?;
             file.seek(SeekFrom::Start(first))
@@ -282,7 +282,7 @@ fn blob(
             answer::length(&mut answer, size);
             *answer.body_mut() = sent(file, size, digest, None, None);
         }
-        Wanted::Whole => {
+        ByteRange::Whole => {
             answer::length(&mut answer, stored.size);
             if !asked.head {
                 let remember = Some((Arc::clone(catalog), marks));

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::charts;
 use crate::digest::{Digest, DigestError};
-use crate::git::Address;
+use crate::git::RepositoryAddress;
 use crate::name;
 use crate::packages;
 
@@ -29,7 +29,7 @@ pub enum Route {
         /// The registry, from `?ns=`.
         ns: Option<String>,
         /// What of it.
-        what: What,
+        what: ImageRequest,
     },
     /// `…/index.yaml` or an archive of a chart repository.
     Chart {
@@ -46,20 +46,20 @@ pub enum Route {
     /// `…/info/refs` of a git repository.
     Refs {
         /// The repository's path.
-        repository: Address,
+        repository: RepositoryAddress,
         /// The service that the client wants, from `?service=`.
         service: Option<String>,
     },
     /// `…/git-upload-pack` of a git repository.
     UploadPack {
         /// The repository's path.
-        repository: Address,
+        repository: RepositoryAddress,
     },
 }
 
 /// What of a repository of images.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum ImageRequest {
     /// A manifest by its tag.
     Tagged(String),
     /// A manifest by its digest.
@@ -137,7 +137,7 @@ fn image(path: &str, query: &Query) -> Result<Route, RouteError> {
             problem,
         })
     };
-    let checked = |what: What| {
+    let checked = |what: ImageRequest| {
         if !name::is_requested(name) {
             return Err(RouteError::Name(shown(name)));
         }
@@ -154,21 +154,21 @@ fn image(path: &str, query: &Query) -> Result<Route, RouteError> {
         })
     };
     match kind {
-        "manifests" if last.contains(':') => checked(What::Manifest(digest()?)),
-        "manifests" if name::is_tag(last) => checked(What::Tagged(last.to_owned())),
+        "manifests" if last.contains(':') => checked(ImageRequest::Manifest(digest()?)),
+        "manifests" if name::is_tag(last) => checked(ImageRequest::Tagged(last.to_owned())),
         "manifests" => Err(RouteError::Reference(shown(last))),
-        "blobs" => checked(What::Blob(digest()?)),
+        "blobs" => checked(ImageRequest::Blob(digest()?)),
         "tags" if last == "list" => {
             let n = match query.one("n")? {
                 Some(n) => Some(n.parse().map_err(|_| RouteError::Parameter("n"))?),
                 None => None,
             };
             let after = query.one("last")?.map(str::to_owned);
-            checked(What::Tags { n, last: after })
+            checked(ImageRequest::Tags { n, last: after })
         }
         "referrers" => {
             let artifact_type = query.one("artifactType")?.map(str::to_owned);
-            checked(What::Referrers {
+            checked(ImageRequest::Referrers {
                 digest: digest()?,
                 artifact_type,
             })
@@ -178,7 +178,7 @@ fn image(path: &str, query: &Query) -> Result<Route, RouteError> {
 }
 
 fn git(path: &str, query: &Query) -> Result<Route, RouteError> {
-    let repository = |path: &str| Address::of_path(path).ok_or(RouteError::Nothing);
+    let repository = |path: &str| RepositoryAddress::of_path(path).ok_or(RouteError::Nothing);
     if let Some(path) = path.strip_suffix("/info/refs") {
         return Ok(Route::Refs {
             repository: repository(path)?,
@@ -256,7 +256,7 @@ impl Query {
 mod tests {
     use super::*;
 
-    fn what(path: &str, query: &str) -> What {
+    fn what(path: &str, query: &str) -> ImageRequest {
         match parse(path, query).unwrap() {
             Route::Image { what, .. } => what,
             other => panic!("{other:?}"),
@@ -270,21 +270,21 @@ mod tests {
         assert_eq!(parse("/v2", ""), Ok(Route::Ping));
         assert_eq!(
             what("/v2/a/manifests/1.0", ""),
-            What::Tagged("1.0".to_owned())
+            ImageRequest::Tagged("1.0".to_owned())
         );
         assert_eq!(
             what(&format!("/v2/a/b/manifests/{digest}"), ""),
-            What::Manifest(digest)
+            ImageRequest::Manifest(digest)
         );
         // Some clients escape the colon.
         let escaped = digest.to_string().replace(':', "%3A");
         assert_eq!(
             what(&format!("/v2/a/blobs/{escaped}"), ""),
-            What::Blob(digest)
+            ImageRequest::Blob(digest)
         );
         assert_eq!(
             what("/v2/a/tags/list", "n=3&last=x"),
-            What::Tags {
+            ImageRequest::Tags {
                 n: Some(3),
                 last: Some("x".to_owned())
             }
@@ -295,7 +295,7 @@ mod tests {
         ];
         for query in types {
             let artifact_type = Some("application/vnd.a+json".to_owned());
-            let expected = What::Referrers {
+            let expected = ImageRequest::Referrers {
                 digest,
                 artifact_type,
             };
@@ -308,7 +308,7 @@ mod tests {
             Route::Image {
                 name: "manifests/blobs".to_owned(),
                 ns: Some("docker.io".to_owned()),
-                what: What::Tagged("tags".to_owned())
+                what: ImageRequest::Tagged("tags".to_owned())
             }
         );
     }

@@ -20,7 +20,7 @@ use crate::catalog::Catalog;
 use crate::charts::ChartFile;
 use crate::digest::Hasher;
 use crate::git::request::Band;
-use crate::git::{self, Address};
+use crate::git::{self, RepositoryAddress};
 use crate::registry::{self, ImageQuestion};
 use crate::route::{self, Route, RouteError};
 use crate::view::Current;
@@ -272,10 +272,14 @@ impl ParsedRequest {
     }
 
     /// By the host that the request was sent to, or by a path that begins with the host.
-    fn repository(&self, catalog: &Catalog, path: &Address) -> Option<Arc<git::GitRepository>> {
+    fn repository(
+        &self,
+        catalog: &Catalog,
+        path: &RepositoryAddress,
+    ) -> Option<Arc<git::GitRepository>> {
         let by_host = self.host.as_deref().and_then(|host| {
             let bare = host.rsplit_once(':').map_or(host, |(bare, _)| bare);
-            let on = |host| catalog.git().get(&Address::on(host, path)?);
+            let on = |host| catalog.git().get(&RepositoryAddress::on(host, path)?);
             on(host).or_else(|| on(bare))
         });
         by_host.or_else(|| catalog.git().get(path)).cloned()
@@ -367,7 +371,7 @@ impl ParsedRequest {
     }
 }
 
-fn unknown(repository: &Address) -> Answer {
+fn unknown(repository: &RepositoryAddress) -> Answer {
     text(
         StatusCode::NOT_FOUND,
         &format!("the site's active generation has no repository {repository}"),

@@ -93,7 +93,7 @@ pub fn flux(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::Kub
         && flux
             .mirror
             .as_ref()
-            .is_some_and(|at| at.starts_with("https://"))
+            .is_some_and(|at| outhaul_kit::url::is_https(at))
     {
         flux.ca = Some(state_folder.root().join("serve/tls/ca.pem"));
     }

@@ -7,7 +7,7 @@ use crate::machine::{Site, Work};
 use crate::state_folder::{AtWork, Holder};
 use crate::stored::CANNOT_GO_ON;
 
-/// Why nothing goes on by itself.
+/// Why nothing continues automatically.
 pub const NO_SERVICE: &str =
     "no service runs on this site (`systemctl start outhaul-agent` starts it)";
 
@@ -89,8 +89,8 @@ fn wait_for(holder: &Holder) -> String {
     format!("{who}: wait until it has ended; `outhaul-agent status` shows then what came of it")
 }
 
-/// What a person is to do, if anything; `note` says why the work under way, or the active bundle, stands
-/// as it does; `at_work`: the service goes on by itself, and a command is waited for.
+/// What a person is to do, if anything; `note` shows why the work under way, or the active bundle, stands
+/// as it does; `at_work`: the service continues automatically, and a command is waited for.
 pub fn to_do(site: &Site, note: &str, at_work: &AtWork) -> Option<String> {
     if let AtWork::Command(holder) = at_work {
         return Some(wait_for(holder));

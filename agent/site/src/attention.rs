@@ -8,7 +8,7 @@ use serde::Serialize;
 /// What is the matter, as a word for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum AttentionKind {
     /// A bundle waits for a person to approve it.
     Approval,
     /// A bundle waits while the site is held.
@@ -59,7 +59,7 @@ pub enum What {
 #[derive(Debug, Serialize)]
 pub struct Attention {
     /// What is the matter.
-    pub what: What,
+    pub what: AttentionKind,
     /// The same, for people.
     pub message: String,
     /// What to do next.
@@ -71,7 +71,7 @@ pub struct Attention {
 
 impl Attention {
     /// One that is about the whole site.
-    pub fn of_site(what: What, message: String, help: String) -> Self {
+    pub fn of_site(what: AttentionKind, message: String, help: String) -> Self {
         Self {
             what,
             message,
@@ -82,7 +82,7 @@ impl Attention {
 
     /// Whether it says already what to import.
     pub fn names_import(&self) -> bool {
-        use What::{Approved, Health, Left, Leftovers, NotTaken};
+        use AttentionKind::{Approved, Health, Left, Leftovers, NotTaken};
         matches!(self.what, Left | Health | Approved | Leftovers | NotTaken)
     }
 }

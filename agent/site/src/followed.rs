@@ -1,4 +1,4 @@
-//! What is reported of a cluster that follows the platform repository by itself.
+//! What is reported of a cluster that follows the platform repository directly.
 //!
 //! What comes in: the event that was reported of it. What goes out: sentences for `observe` and `status`, and what to do next.
 //! It asks nobody and decides nothing.

@@ -147,7 +147,7 @@ pub mod key {
     pub const RETURNS: &str = "returns";
     /// `IncompleteBundle` of the agent: a bundle of which some parts are here.
     pub const INCOMPLETE: &str = "incomplete";
-    /// What the cluster of a site shows that follows the platform repository by itself: the event that was reported last.
+    /// What the cluster of a site shows that follows the platform repository directly: the event that was reported last.
     pub const CLUSTER: &str = "cluster";
     /// How far the hub's clock was ahead of this machine's when it answered last, milliseconds; absent when they agree.
     pub const HUB_CLOCK: &str = "hub-clock";

@@ -266,7 +266,7 @@ impl StateFolder {
 pub enum AtWork {
     /// Nobody.
     Nobody,
-    /// The service, which goes on by itself.
+    /// The service, which continues automatically.
     Service,
     /// A command, which ends.
     Command(Holder),

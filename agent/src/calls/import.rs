@@ -293,7 +293,7 @@ fn found(
         answer.exit = 1;
         answer.value["newer"] = newer.into();
         answer.messages.push(format!(
-            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` says what to do about it"
+            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
         ));
     }
     if !matches!(state, State::Active | State::Gated | State::Soaking) {

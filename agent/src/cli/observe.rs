@@ -1,4 +1,4 @@
-//! `observe`: what a cluster shows that follows the platform repository by itself.
+//! `observe`: what a cluster shows that follows the platform repository directly.
 
 use outhaul_bundle::report::ClusterState;
 

@@ -32,7 +32,9 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
         );
     }
     if let Some(answer) = &sent.request {
-        super::say(&format!("the hub says of the enrolment request: {answer}"));
+        super::say(&format!(
+            "the hub's answer to the enrolment request: {answer}"
+        ));
     }
     context.print(
         &format!(

@@ -65,7 +65,7 @@ fn say_on_page(path: &Path, error: &AgentError, is_a_site: bool) {
     let written = is_a_site.then(|| durable::write(path, page.as_bytes(), MODE));
     let path = path.display();
     match written {
-        Some(Ok(())) => super::say(&format!("`{path}` says that this site cannot be read")),
+        Some(Ok(())) => super::say(&format!("`{path}` states that this site cannot be read")),
         Some(Err(problem)) => super::say(&format!(
             "`{path}` is not written, and an earlier page is not true any more: {problem}"
         )),

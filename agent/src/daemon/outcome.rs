@@ -15,9 +15,9 @@ use crate::state::{StateError, generations, outbox};
 
 /// The states of the bundles before a round.
 #[derive(Debug)]
-pub struct Before(BTreeMap<u64, State>);
+pub struct StatesBefore(BTreeMap<u64, State>);
 
-impl Before {
+impl StatesBefore {
     /// As it is now.
     ///
     /// # Errors

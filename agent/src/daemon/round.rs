@@ -12,7 +12,7 @@ use outhaul_kit::service;
 use outhaul_pace::Pace;
 
 use super::exports::Exports;
-use super::outcome::Before;
+use super::outcome::StatesBefore;
 use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
@@ -251,7 +251,7 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the store, before anything was done.
     pub fn answered(&mut self, agent: &mut Agent) -> Result<CommandResult, AgentError> {
-        let before = Before::of(agent)?;
+        let before = StatesBefore::of(agent)?;
         let done = self.once(agent);
         Ok(before.answer(agent, &done))
     }
@@ -329,7 +329,7 @@ fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Looks at what runs: for drift, or at a cluster that follows the platform repository by itself.
+/// Looks at what runs: for drift, or at a cluster that follows the platform repository directly.
 fn look(agent: &mut Agent) -> Result<(), AgentError> {
     if agent.config.observe.repository.is_some() {
         return following::observe(agent).map(drop);

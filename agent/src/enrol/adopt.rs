@@ -8,6 +8,7 @@
 //! known again only when a person says so, and a generation that cannot be read says nothing. It changes no file
 //! and removes none.
 
+use super::kept_floors::MAX_GENERATIONS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 #[cfg(feature = "kubernetes")]
@@ -30,9 +31,6 @@ use crate::generation;
 use crate::host::Host;
 use crate::state::{self, StateError, clock, inventory, key};
 use crate::state_folder::StateFolder;
-
-/// Most generations that are looked at; two are kept.
-const MAX_GENERATIONS: usize = 16;
 
 /// What is known again.
 #[derive(Debug, Default)]

@@ -20,7 +20,7 @@ use crate::state::floors::{self, Floors};
 use crate::state_folder::StateFolder;
 
 /// Most generations that are looked at, the newest; two are kept.
-const MAX_GENERATIONS: usize = 16;
+pub(super) const MAX_GENERATIONS: usize = 16;
 
 /// What is known of older bundles again, where nothing else says which are too old.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

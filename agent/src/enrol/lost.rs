@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::{KeptFloors, ValueBefore};
-use crate::attention::{Attention, What};
+use crate::attention::{Attention, AttentionKind};
 use crate::state::{self, Hold, StateError, holds, key};
 
 /// What could not be known again; that approvals are lost goes without saying.
@@ -30,7 +30,7 @@ impl Lost {
         let values = self.values.iter().filter(|one| !one.set).map(once_set);
         let holds = self.holds.is_none().then(lost_holds);
         let all = values.chain(floors).chain(holds);
-        all.map(|(message, help)| Attention::of_site(What::LostDatabase, message, help))
+        all.map(|(message, help)| Attention::of_site(AttentionKind::LostDatabase, message, help))
             .collect()
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn check_index(
     if index.number != offer.acceptance.number {
         let signed = offer.acceptance.number;
         let message = format!(
-            "its metadata says number {signed}, its index {}",
+            "its metadata has number {signed}, its index {}",
             index.number
         );
         return Err(AgentError::refused(name, "mix-and-match", message));

@@ -5,7 +5,7 @@
 
 use outhaul_kit::text::quoted;
 use outhaul_reconcilers::shortened;
-use outhaul_site::attention::{Attention, What};
+use outhaul_site::attention::{Attention, AttentionKind};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -65,8 +65,8 @@ pub(super) fn note_read(
         Ok(findings) => findings
             .failed
             .iter()
-            .find(|error| is_of_the_machine(error)),
-        Err(error) => Some(error).filter(|error| is_of_the_machine(error)),
+            .find(|error| error.host_fault().is_some()),
+        Err(error) => Some(error).filter(|error| error.host_fault().is_some()),
     };
     match error {
         Some(error) => keep(db, place, error),
@@ -95,7 +95,7 @@ pub(crate) fn note_pulled(
     let again = "`outhaul-agent run --once` takes it then, or the service where it runs";
     let db = agent.store.read();
     let known: Option<NotTaken> = state::meta(db, key::NOT_TAKEN)?;
-    let error = error.filter(|error| is_of_the_machine(error));
+    let error = error.filter(|error| error.host_fault().is_some());
     let now = error
         .map(|error| not_taken(db, url, error, again))
         .transpose()?;
@@ -134,32 +134,14 @@ fn not_taken(
     error: &AgentError,
     again: &str,
 ) -> Result<NotTaken, StateError> {
-    let help = error.help();
-    let help = help.trim_end_matches("; then repeat the command");
     Ok(NotTaken {
         source: source.to_owned(),
         message: shortened(&error.to_string()),
-        help: shortened(help),
+        help: shortened(&error.help_without_repeat()),
         again: again.to_owned(),
         of_space: matches!(error, AgentError::Space { .. }),
         newest: newest(db)?,
     })
-}
-
-/// Whether somebody in front of the machine can mend it. Work that cannot go on is shown with the bundle, and a link that is down passes.
-fn is_of_the_machine(error: &AgentError) -> bool {
-    matches!(
-        error,
-        AgentError::Apply(_)
-            | AgentError::Space { .. }
-            | AgentError::File(_)
-            | AgentError::Generation(_)
-            | AgentError::NotReadable(_)
-            | AgentError::Unreadable { .. }
-    ) && !matches!(
-        error,
-        AgentError::Apply(outhaul_reconcilers::ApplyError::Stopped)
-    )
 }
 
 fn newest(db: &Connection) -> Result<u64, StateError> {
@@ -191,7 +173,7 @@ pub(crate) fn present(
             ),
             false => format!("{}; {}", known.help, known.again),
         };
-        Attention::of_site(What::NotTaken, message, help)
+        Attention::of_site(AttentionKind::NotTaken, message, help)
     }))
 }
 

@@ -13,7 +13,7 @@ use outhaul_reconcilers::{ApplyError, Item, folder};
 
 use crate::agent::Agent;
 use crate::apply;
-use crate::attention::{Attention, What};
+use crate::attention::{Attention, AttentionKind};
 use crate::enrol;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
@@ -43,14 +43,16 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     }
     if let Err(error @ AgentError::Space { .. }) = agent.check_space(0) {
         let (message, help) = (error.to_string(), error.help());
-        found.push(Attention::of_site(What::Space, message, help));
+        found.push(Attention::of_site(AttentionKind::Space, message, help));
     }
-    found.extend(
-        refusal::present(agent)?.map(|refusal| {
-            Attention::of_site(What::HubRefuses, refusal.sentence(), refusal.help())
-        }),
-    );
-    let short_of_space = found.iter().any(|one| one.what == What::Space);
+    found.extend(refusal::present(agent)?.map(|refusal| {
+        Attention::of_site(
+            AttentionKind::HubRefuses,
+            refusal.sentence(),
+            refusal.help(),
+        )
+    }));
+    let short_of_space = found.iter().any(|one| one.what == AttentionKind::Space);
     let url = agent.config.repository.url.as_deref();
     found.extend(not_taken::present(agent.store.read(), url, short_of_space)?);
     found.extend(not_there(&agent.config.watch));
@@ -66,7 +68,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let (unwell, left): (Vec<_>, Vec<_>) = left
         .into_iter()
         .map(|(_, left)| left)
-        .partition(|left| left.what == What::Health);
+        .partition(|left| left.what == AttentionKind::Health);
     found.extend(unwell);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
@@ -77,7 +79,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     if !Secrets::has_own_key(&agent.state_folder.identities()) {
         found.push(Attention {
             assignment: None,
-            what: What::SealKey,
+            what: AttentionKind::SealKey,
             message:
                 "the key that opens what is sealed for this site is missing; what is not sealed \
                       goes on"
@@ -102,7 +104,7 @@ fn not_there(watch: &[PathBuf]) -> impl Iterator<Item = Attention> {
         let help = format!(
             "make the folder `{path}`, or correct `watch` in agent.toml; where a stick makes it, plug the stick in"
         );
-        Attention::of_site(What::Watch, message, help)
+        Attention::of_site(AttentionKind::Watch, message, help)
     })
 }
 
@@ -125,7 +127,7 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
         let approved = generations::approval(db, &left.index)?;
         let again = approved.map(|who| Attention {
             assignment: None,
-            what: What::Approved,
+            what: AttentionKind::Approved,
             message: format!("bundle {number} was left, and {who} lets it be tried again; it is not here any more"),
             help: format!("import bundle {number} again, or a newer bundle"),
         });
@@ -136,11 +138,11 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
     }
     let (what, when, fix) = match why.contains(UNWELL) {
         true => (
-            What::Health,
+            AttentionKind::Health,
             " while its health was looked at",
             "fix what was not healthy",
         ),
-        false => (What::Left, "", "fix what is named there"),
+        false => (AttentionKind::Left, "", "fix what is named there"),
     };
     let runs = match runner::site_now(db)?.active {
         None => "no bundle runs".to_owned(),
@@ -180,7 +182,7 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let whole = intact::can_be_put_back(&agent.state_folder, &index, &damages);
             Some(Attention {
                 assignment: None,
-                what: What::Content,
+                what: AttentionKind::Content,
                 message: intact::sentence(number, &damages),
                 help: match (active == Some(number), whole) {
                     (true, true) => "`outhaul-agent apply` puts it back from the stored copy; the next look for \
@@ -224,7 +226,7 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     }
     Ok((!names.is_empty()).then(|| Attention {
         assignment: None,
-        what: What::ChangedFiles,
+        what: AttentionKind::ChangedFiles,
         message: format!(
             "files of an earlier database were changed by hand, and no bundle writes over them: {}",
             names.join(", ")
@@ -294,7 +296,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 ),
             };
             let left = Attention {
-                what: What::Leftovers,
+                what: AttentionKind::Leftovers,
                 message,
                 help,
                 assignment: Some(assignment),
@@ -314,7 +316,7 @@ fn without_helper(agent: &Agent) -> Option<Attention> {
     let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
     Some(Attention {
         assignment: None,
-        what: What::ApplyHelper,
+        what: AttentionKind::ApplyHelper,
         message: error.to_string(),
         help: error.help(),
     })
@@ -348,7 +350,7 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             };
             let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
             differing.extend(verdict.map(|v| {
-                let message = format!("`{name}` is not as bundle {active} says: {}", v.message);
+                let message = format!("`{name}` differs from bundle {active}: {}", v.message);
                 (name.to_owned(), message, help())
             }));
         }
@@ -367,7 +369,7 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
             differing.extend(verdict.map(|v| {
                 let message = format!(
-                    "`{name}` is held by {}, and is not as bundle {} says, at which it is held: {}",
+                    "`{name}` is held by {}, and differs from bundle {}, at which it is held: {}",
                     hold.who, desired.generation, v.message
                 );
                 let help = format!(
@@ -383,7 +385,7 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         Ok(differing) => differing
             .into_iter()
             .map(|(name, message, help)| Attention {
-                what: What::Drift,
+                what: AttentionKind::Drift,
                 message,
                 help,
                 assignment: Some(name),
@@ -392,8 +394,8 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         Err(error) => vec![Attention {
             assignment: None,
             what: match &error {
-                AgentError::Apply(ApplyError::Helper { .. }) => What::ApplyHelper,
-                _ => What::Drift,
+                AgentError::Apply(ApplyError::Helper { .. }) => AttentionKind::ApplyHelper,
+                _ => AttentionKind::Drift,
             },
             message: match &error {
                 AgentError::Generation(_) if !agent.state_folder.generation(active).is_dir() => {

@@ -6,7 +6,7 @@
 use outhaul_kit::console::place;
 
 use super::Status;
-use crate::attention::What;
+use crate::attention::AttentionKind;
 use crate::following;
 use crate::intake::refusals::PastRefusal;
 use crate::machine::State;
@@ -82,7 +82,10 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     }
     // Where nothing waits for it, a hold is nothing to be done about now; how it ends is.
     if let Some(hold) = &status.hold
-        && status.attention.iter().all(|one| one.what != What::Hold)
+        && status
+            .attention
+            .iter()
+            .all(|one| one.what != AttentionKind::Hold)
     {
         next.push(format!(
             "nothing new is applied while this site is {}: `outhaul-agent hold --release` ends that",

@@ -321,7 +321,7 @@ fn whatever_keeps_reports_from_the_hub_how_it_goes_on_is_said_alike() {
     for url in [other.url.as_str(), "http://127.0.0.1:1"] {
         fs::write(&settings, format!("{before}\n[hub]\nurl = \"{url}\"\n")).unwrap();
         let sent = site.run(&["send"]);
-        // No service runs here: nothing goes on by itself.
+        // No service runs here: nothing continues automatically.
         let words = "nothing is lost: it goes on with the next `outhaul-agent run --once`, or by the service where it runs";
         assert_reports(&sent, 3, &[words]);
         assert!(!stderr(&sent).contains("tried again"), "{}", stderr(&sent));

@@ -43,7 +43,7 @@ fn status_names_what_differs_now_what_waits_and_what_is_missing() {
     for words in [
         "attention: bundle 2 waits",
         ": `outhaul-agent approve 2` lets it through",
-        "`hello` is not as bundle 1 says",
+        "`hello` differs from bundle 1",
         "not enough space",
         "a `rekey`",
     ] {

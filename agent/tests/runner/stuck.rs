@@ -62,7 +62,7 @@ fn a_rollback_that_fails_says_so_and_the_bundle_that_ran_goes_on() {
         "{}",
         printed.message
     );
-    // The order does not stand: nothing goes back by itself later.
+    // The order does not stand: nothing goes back automatically later.
     fs::remove_dir_all(&folder).unwrap();
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(2));

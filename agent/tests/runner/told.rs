@@ -77,7 +77,7 @@ fn a_held_assignment_that_somebody_deleted_is_not_as_desired() {
     let printed = stdout(&site.run(&["status"]));
     for words in [
         "beta: held, and changed since it was last looked at",
-        "attention: `beta` is held by ann, and is not as bundle 1 says",
+        "attention: `beta` is held by ann, and differs from bundle 1",
         "hold --release --assignment beta",
     ] {
         assert!(printed.contains(words), "`{words}` is not in: {printed}");

@@ -52,7 +52,7 @@ pub fn start(slots: &Slots, packaged: &str) -> Start {
 
 /// What becomes of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ReleaseChoice {
     /// What runs is as new.
     No,
     /// It is in a slot already, to be tried.
@@ -66,24 +66,29 @@ pub enum Wanted {
 }
 
 /// What becomes of `release` on a machine of `architecture` on which `running` runs.
-pub fn wanted(slots: &Slots, running: &str, release: &AgentRelease, architecture: &str) -> Wanted {
+pub fn wanted(
+    slots: &Slots,
+    running: &str,
+    release: &AgentRelease,
+    architecture: &str,
+) -> ReleaseChoice {
     if compare(&release.version, running) != Ordering::Greater {
-        return Wanted::No;
+        return ReleaseChoice::No;
     }
     let Some(content) = release.programs.get(architecture) else {
-        return Wanted::OtherMachines;
+        return ReleaseChoice::OtherMachines;
     };
     let trial = slots.trial.as_ref().map(|trial| &trial.program);
     if trial.is_some_and(|program| program.digest == content.digest) {
-        return Wanted::Waits;
+        return ReleaseChoice::Waits;
     }
     match slots
         .failed
         .iter()
         .find(|failed| failed.digest == content.digest)
     {
-        Some(failed) => Wanted::Failed(failed.why.clone()),
-        None => Wanted::Install(*content),
+        Some(failed) => ReleaseChoice::Failed(failed.why.clone()),
+        None => ReleaseChoice::Install(*content),
     }
 }
 
@@ -167,13 +172,19 @@ mod tests {
         let mut slots = Slots::default();
         assert_eq!(
             wanted(&slots, "0.1.0", &release, "x86_64"),
-            Wanted::Install(content)
+            ReleaseChoice::Install(content)
         );
-        assert_eq!(wanted(&slots, "0.2.0", &release, "x86_64"), Wanted::No);
-        assert_eq!(wanted(&slots, "0.3.0", &release, "x86_64"), Wanted::No);
+        assert_eq!(
+            wanted(&slots, "0.2.0", &release, "x86_64"),
+            ReleaseChoice::No
+        );
+        assert_eq!(
+            wanted(&slots, "0.3.0", &release, "x86_64"),
+            ReleaseChoice::No
+        );
         assert_eq!(
             wanted(&slots, "0.1.0", &release, "aarch64"),
-            Wanted::OtherMachines
+            ReleaseChoice::OtherMachines
         );
         let program = one(Slot::A, "0.2.0");
         slots.trial = Some(Trial {
@@ -181,12 +192,15 @@ mod tests {
             attempts: 0,
             why: String::new(),
         });
-        assert_eq!(wanted(&slots, "0.1.0", &release, "x86_64"), Wanted::Waits);
+        assert_eq!(
+            wanted(&slots, "0.1.0", &release, "x86_64"),
+            ReleaseChoice::Waits
+        );
         slots.fail(&program, "it ended with exit code 5");
         let why = "it ended with exit code 5".to_owned();
         assert_eq!(
             wanted(&slots, "0.1.0", &release, "x86_64"),
-            Wanted::Failed(why)
+            ReleaseChoice::Failed(why)
         );
     }
 }

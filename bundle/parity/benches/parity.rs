@@ -22,7 +22,7 @@ use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::{Index, Parity, Volume};
-use outhaul_parity::{BlobBytes, ParityBytes, RebuildSink, Standing, encode, plan, rebuild};
+use outhaul_parity::{BlobBytes, BlobPresence, ParityBytes, RebuildSink, encode, plan, rebuild};
 
 const ROUNDS: usize = 3;
 const PARTS: usize = 8;
@@ -215,8 +215,8 @@ impl RebuildSink for Made<'_> {
 
 fn make(folder: &Path, index: &Index, set: &Parity, lost: &[usize]) {
     let standing = |place| match lost.contains(&place) {
-        true => Standing::Missing,
-        false => Standing::Here,
+        true => BlobPresence::Missing,
+        false => BlobPresence::Here,
     };
     let steps = plan(&set.layout(index), &standing, PARITY).unwrap();
     let have: Vec<usize> = (1..=PARITY).collect();

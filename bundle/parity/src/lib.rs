@@ -19,7 +19,7 @@ mod rebuild;
 
 pub use choices::choices;
 pub use encode::encode;
-pub use plan::{RebuildPlan, Shortage, Standing, plan};
+pub use plan::{BlobPresence, RebuildPlan, Shortage, plan};
 pub use rebuild::{ParityBytes, RebuildSink, rebuild};
 
 /// Bytes that coding works on at once, whatever the parts are.

@@ -11,7 +11,7 @@ use outhaul_bundle::volume::Layout;
 
 /// What is known of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum BlobPresence {
     /// It is there as it is carried.
     Here,
     /// It is not there, and wanted.
@@ -50,13 +50,13 @@ impl RebuildPlan {
     }
 }
 
-/// Plans how the blobs that are [`Standing::Missing`] are made with `parity` parity parts.
+/// Plans how the blobs that are [`BlobPresence::Missing`] are made with `parity` parity parts.
 ///
 /// # Errors
 /// [`Shortage`]
 pub fn plan(
     layout: &Layout,
-    standing: &dyn Fn(usize) -> Standing,
+    standing: &dyn Fn(usize) -> BlobPresence,
     parity: usize,
 ) -> Result<RebuildPlan, Shortage> {
     let mut wanted = BTreeSet::new();
@@ -65,9 +65,9 @@ pub fn plan(
     for part in 0..layout.parts() {
         for (place, range) in layout.blobs(part) {
             let is_wanted = match standing(place) {
-                Standing::Here => continue,
-                Standing::Missing => wanted.insert(place),
-                Standing::Unwanted => false,
+                BlobPresence::Here => continue,
+                BlobPresence::Missing => wanted.insert(place),
+                BlobPresence::Unwanted => false,
             };
             if range.is_empty() {
                 continue;

@@ -112,8 +112,8 @@ fn again(
     parity: BTreeMap<usize, Vec<u8>>,
 ) -> Result<BTreeMap<usize, Vec<u8>>, String> {
     let standing = |place: usize| match lost.contains(&place) {
-        true => Standing::Missing,
-        false => Standing::Here,
+        true => BlobPresence::Missing,
+        false => BlobPresence::Here,
     };
     let layout = set.layout(&fake.index);
     let steps = plan(&layout, &standing, parity.len()).map_err(|error| error.to_string())?;
@@ -258,15 +258,15 @@ fn what_nobody_needs_is_not_made_and_does_not_stand_in_the_way_elsewhere() {
     let set = set(&fake, 140_000, 1);
     let layout = set.layout(&fake.index);
     let standing = |place| match place {
-        0 => Standing::Missing,
-        3 => Standing::Unwanted,
-        _ => Standing::Here,
+        0 => BlobPresence::Missing,
+        3 => BlobPresence::Unwanted,
+        _ => BlobPresence::Here,
     };
     assert_eq!(plan(&layout, &standing, 1).unwrap().blobs(), 1);
     let beside = |place| match place {
-        0 => Standing::Missing,
-        2 => Standing::Unwanted,
-        _ => Standing::Here,
+        0 => BlobPresence::Missing,
+        2 => BlobPresence::Unwanted,
+        _ => BlobPresence::Here,
     };
     assert_eq!(plan(&layout, &beside, 1), Err(Shortage { more: 1 }));
 }

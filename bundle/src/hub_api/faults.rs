@@ -142,7 +142,7 @@ pub struct SiteAct {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OtherSites {
-    /// So many are well.
+    /// So many are healthy.
     pub well: u64,
     /// So many are not.
     pub not_well: u64,

@@ -19,7 +19,7 @@ pub use pattern::{Pattern, PatternError};
 /// Most keys that are open in one assignment.
 pub const MAX_KEYS: usize = 32;
 /// The longest key, in bytes.
-pub const MAX_KEY_BYTES: usize = 63;
+pub const MAX_VALUE_KEY_BYTES: usize = 63;
 /// The longest value, in bytes. With [`MAX_KEYS`] it keeps a request to the apply helper small.
 pub const MAX_VALUE_BYTES: usize = 256;
 /// Most values that a key may be one of.
@@ -225,7 +225,7 @@ impl SiteValues {
     pub fn rule(&self, key: &str) -> Result<&Rule, ValueError> {
         self.keys.get(key).ok_or_else(|| {
             let open: Vec<String> = self.keys.keys().map(|key| format!("`{key}`")).collect();
-            let key: String = key.chars().take(MAX_KEY_BYTES).collect();
+            let key: String = key.chars().take(MAX_VALUE_KEY_BYTES).collect();
             ValueError(format!(
                 "`{key}` is not open to the site; open are {}",
                 open.join(", ")
@@ -243,7 +243,7 @@ impl SiteValues {
         }
         self.keys.iter().find_map(|(key, rule)| match is_key(key) {
             false => Some(format!(
-                "`{}` is not a key (letters, digits and `_`, not first a digit, at most {MAX_KEY_BYTES})",
+                "`{}` is not a key (letters, digits and `_`, not first a digit, at most {MAX_VALUE_KEY_BYTES})",
                 key.chars().take(80).collect::<String>()
             )),
             true => rule.problem().map(|problem| format!("`{key}`: {problem}")),
@@ -254,7 +254,7 @@ impl SiteValues {
 /// Whether `key` may be the name of a value: the name of a variable everywhere.
 pub fn is_key(key: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    (1..=MAX_KEY_BYTES).contains(&key.len())
+    (1..=MAX_VALUE_KEY_BYTES).contains(&key.len())
         && key.bytes().all(word)
         && !key.as_bytes()[0].is_ascii_digit()
 }

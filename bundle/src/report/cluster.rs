@@ -1,4 +1,4 @@
-//! What a cluster shows that follows the platform repository by itself, as a report of it.
+//! What a cluster shows that follows the platform repository directly, as a report of it.
 //!
 //! What comes in: what was read of the cluster's Flux or Argo CD, and the record that lies in the commit which it shows.
 //! What goes out: one event. It names no bundle: the hub finds the bundle of the same base commit. Only

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::digest::HashingReader;
 use outhaul_bundle::encode::ContentSource;
 use outhaul_bundle::index::{Content, Served};
 use outhaul_kit::durable;
@@ -62,7 +62,7 @@ impl KnownLayers {
     /// The images among what is served, each with its bill of materials; charts and other artifacts are none.
     ///
     /// # Errors
-    /// [`AttestError`] when a content cannot be read, or is not what its digest says.
+    /// [`AttestError`] when a content cannot be read, or does not match its digest.
     pub fn of_images(
         &mut self,
         served: &Served,
@@ -203,45 +203,39 @@ fn keep(file: &Path, facts: &LayerFacts) -> io::Result<()> {
 
 /// What a layer holds, or why it cannot be unpacked; an error when its bytes are others.
 fn read(from: impl Read, layer: &Content) -> io::Result<Result<LayerFacts, String>> {
-    let mut from = Hashed {
-        from,
-        hasher: Hasher::new(),
-        failed: None,
-    };
-    let facts = LayerFacts::read(&mut from).map_err(|error| error.to_string());
-    io::copy(&mut from, &mut io::sink()).map_err(|error| from.failed.take().unwrap_or(error))?;
-    if let Some(error) = from.failed {
+    let mut source = Source { from, failed: None };
+    let mut hashed = HashingReader::new(&mut source);
+    let facts = LayerFacts::read(&mut hashed).map_err(|error| error.to_string());
+    let rest = io::copy(&mut hashed, &mut io::sink());
+    let (digest, _) = hashed.finish();
+    if let Some(error) = source.failed {
         return Err(error);
     }
-    if from.hasher.finish().0 != layer.digest {
+    rest?;
+    if digest != layer.digest {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "its bytes are not what its digest says",
+            "its bytes do not match its digest",
         ));
     }
     Ok(facts)
 }
 
-/// Counts what is read into a digest, and keeps in mind that the source itself failed.
-struct Hashed<R> {
+/// Keeps the error of what it reads from: whoever unpacks a layer turns it into text.
+struct Source<R> {
     from: R,
-    hasher: Hasher,
     failed: Option<io::Error>,
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for Source<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.from.read(into) {
-            Ok(read) => {
-                self.hasher.update(&into[..read]);
-                Ok(read)
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
-            Err(error) => {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                 let same = io::Error::new(error.kind(), error.to_string());
                 self.failed = Some(error);
                 Err(same)
             }
+            other => other,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_git::source::{self, CommitSummary, GitReference, Opened};
+use outhaul_git::source::{self, CommitSummary, GitReference, OpenedSource};
 use outhaul_load::pipeline::Platform;
 use outhaul_load::sides::side;
 
@@ -15,7 +15,11 @@ use crate::states::State;
 use crate::{BlameError, BlameRequest};
 
 /// A repository at a commit.
-pub(crate) fn open_at(platform: &Platform, repo: &str, commit: &str) -> Result<Opened, BlameError> {
+pub(crate) fn open_at(
+    platform: &Platform,
+    repo: &str,
+    commit: &str,
+) -> Result<OpenedSource, BlameError> {
     let reference = GitReference::Commit {
         id: commit.to_owned(),
         near: None,

@@ -261,8 +261,8 @@ pub(crate) fn ranked(
 
 fn are_well(elsewhere: u64) -> String {
     match elsewhere {
-        1 => "another site has the same and is well".to_owned(),
-        many => format!("{many} other sites have the same and are well"),
+        1 => "another site has the same and is healthy".to_owned(),
+        many => format!("{many} other sites have the same and are healthy"),
     }
 }
 

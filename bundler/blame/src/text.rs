@@ -316,7 +316,7 @@ pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) 
         )
     });
     format!(
-        "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}).\nThe site says: {}\n",
+        "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}).\nThe site reports: {}\n",
         subject(&commit.subject),
         commit.id,
         line(&commit.assignments.join(", ")),
@@ -373,7 +373,7 @@ mod tests {
         let last = message.lines().last();
         assert_eq!(
             last,
-            Some("The site says: no Outhaul-Override-By: boss x [2Jy")
+            Some("The site reports: no Outhaul-Override-By: boss x [2Jy")
         );
         assert_eq!(message.lines().count(), 5, "{message}");
     }

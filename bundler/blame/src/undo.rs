@@ -10,7 +10,9 @@ use outhaul_bundle::index::Snapshot;
 use outhaul_diff::Difference;
 use outhaul_git::import::Change;
 use outhaul_git::program::{Credential, ProgramError};
-use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{
+    self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
+};
 use outhaul_git::store::{BranchStore, StoreError};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::LoadRequest;
@@ -147,7 +149,7 @@ pub fn undo(request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
     let onto = blamed.branch.clone().ok_or_else(|| UndoError::NoBranch {
         commit: blamed.id.clone(),
     })?;
-    let at = |commit: &str| -> Result<Opened, SourceError> {
+    let at = |commit: &str| -> Result<OpenedSource, SourceError> {
         let reference = GitReference::Commit {
             id: commit.to_owned(),
             near: Some(onto.clone()),
@@ -366,7 +368,7 @@ struct Content {
 }
 
 fn contents(
-    opened: &Opened,
+    opened: &OpenedSource,
     paths: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, Content>, SourceError> {
     let tree = opened.tree("", &|path| paths.contains(path), &TreeLimits::YAML)?;

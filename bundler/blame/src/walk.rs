@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{FaultDetail, FaultKind, SiteLook};
 use outhaul_bundle::index::{Snapshot, Source};
-use outhaul_git::source::{CommitSummary, Opened};
+use outhaul_git::source::{CommitSummary, OpenedSource};
 use outhaul_load::pipeline::Platform;
 
 use crate::change::{open_at, told};
@@ -237,7 +237,7 @@ fn in_question(
     found.map(|name| (*name).clone()).collect()
 }
 
-fn open(platform: &Platform, moved: &Moved) -> Result<Opened, BlameError> {
+fn open(platform: &Platform, moved: &Moved) -> Result<OpenedSource, BlameError> {
     open_at(platform, &moved.repo, &moved.to)
 }
 

@@ -37,8 +37,8 @@ mod template;
 pub mod workload;
 
 pub use acknowledgement::CODE_DIGITS;
+pub use fields::FieldReader;
 use fields::Fields;
-pub use fields::Reader;
 use outhaul_kit::private_keys;
 use outhaul_kit::suggest::did_you_mean;
 use plain_site::{Part, Plain, Uncertain};
@@ -137,7 +137,7 @@ macro_rules! read {
     };
 }
 
-type Read = fn(&mut Reader<'_>, &Fields<'_>) -> Option<Object>;
+type Read = fn(&mut FieldReader<'_>, &Fields<'_>) -> Option<Object>;
 
 /// Every kind with its reader: the `ConfigMap`, Kalypso's kinds and ours, each group sorted by name.
 static KINDS: LazyLock<Vec<(KindSchema, Read)>> = LazyLock::new(|| {
@@ -250,7 +250,7 @@ fn read_documents(
     documents: &[Node],
     findings: &mut Diagnostics,
 ) -> Vec<Object> {
-    let mut reader = Reader::new(file, findings);
+    let mut reader = FieldReader::new(file, findings);
     let has_secrets = private_keys::in_text(&file.text).is_some();
     let mut objects = Vec::new();
     for document in documents {
@@ -272,7 +272,7 @@ fn read_documents(
 }
 
 /// The object of a document, of a file in which there is a private key somewhere or not.
-fn read_object(reader: &mut Reader<'_>, document: &Node, has_secrets: bool) -> Option<Object> {
+fn read_object(reader: &mut FieldReader<'_>, document: &Node, has_secrets: bool) -> Option<Object> {
     let Some(version) = document.field("apiVersion").and_then(Node::as_str) else {
         foreign::without_version(reader, document);
         return None;
@@ -330,7 +330,13 @@ fn read_object(reader: &mut Reader<'_>, document: &Node, has_secrets: bool) -> O
     read(reader, &object)
 }
 
-fn unknown_kind(reader: &mut Reader<'_>, document: &Node, group: &str, kind: &str, known: &[&str]) {
+fn unknown_kind(
+    reader: &mut FieldReader<'_>,
+    document: &Node,
+    group: &str,
+    kind: &str,
+    known: &[&str],
+) {
     let location = reader.location(document.field("kind").unwrap_or(document));
     if group == KALYPSO && KALYPSO_INTERNAL.contains(&kind) {
         reader.report(

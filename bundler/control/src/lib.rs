@@ -11,7 +11,6 @@ pub mod model;
 pub mod overriding;
 pub mod schema;
 pub mod selector;
-pub mod snapshot;
 pub mod yaml;
 
 pub use assemble::{FoundObject, ObjectOrigin, RawObjects, assemble};

@@ -5,6 +5,7 @@
 //! `NotIn` and `DoesNotExist` match what lacks the key. A selector that Kubernetes would refuse is
 //! refused here too, with the same reason.
 
+use outhaul_kit::bounds::{MAX_DNS_LABEL_BYTES, MAX_DNS_NAME_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -212,9 +213,6 @@ impl fmt::Display for Selector {
     }
 }
 
-const MAX_PART: usize = 63;
-const MAX_PREFIX: usize = 253;
-
 /// A qualified name: an optional DNS prefix and `/`, then at most 63 characters.
 fn check_key(key: &str) -> Result<(), SelectorError> {
     let fail = |reason| {
@@ -226,7 +224,7 @@ fn check_key(key: &str) -> Result<(), SelectorError> {
     let name = match key.split_once('/') {
         Some((prefix, name)) => {
             if prefix.is_empty()
-                || prefix.len() > MAX_PREFIX
+                || prefix.len() > MAX_DNS_NAME_BYTES
                 || !prefix.split('.').all(is_dns_label)
             {
                 return fail("the part before `/` must be a DNS name in lower case");
@@ -235,7 +233,7 @@ fn check_key(key: &str) -> Result<(), SelectorError> {
         }
         None => key,
     };
-    if name.is_empty() || name.len() > MAX_PART {
+    if name.is_empty() || name.len() > MAX_DNS_LABEL_BYTES {
         return fail("it must have 1 to 63 characters");
     }
     if !is_word(name) {
@@ -254,7 +252,7 @@ fn check_value(value: &str) -> Result<(), SelectorError> {
             reason,
         })
     };
-    if value.len() > MAX_PART {
+    if value.len() > MAX_DNS_LABEL_BYTES {
         return fail("it must have at most 63 characters");
     }
     if !value.is_empty() && !is_word(value) {

@@ -5,6 +5,7 @@
 //! what is not YAML. Typing is YAML 1.2's core schema; a scalar that was quoted, or written as a
 //! block, is always text. Depth, size and what aliases expand to are bounded; keys appear once.
 
+use outhaul_kit::bounds::{MAX_YAML_DEPTH, MAX_YAML_EXPANDED_BYTES};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,12 +16,8 @@ use super::diagnostic::{Diagnostic, Location, SourceFile};
 
 mod mistake;
 
-/// Deepest nesting. Kubernetes objects need some twenty levels.
-const MAX_DEPTH: usize = 64;
 /// Most values in one file, aliases expanded.
 const MAX_NODES: usize = 1_000_000;
-/// Most text in one file, aliases expanded and keys included: files are far smaller, and many are held at once.
-const MAX_EXPANDED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A value and where it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,10 +178,10 @@ impl<'a> Reader<'a> {
             _ => 0,
         };
         self.count(1, text, &own)?;
-        if depth > MAX_DEPTH {
+        if depth > MAX_YAML_DEPTH {
             return Err(self.fail(
                 "yaml-limit",
-                format!("more than {MAX_DEPTH} levels deep"),
+                format!("more than {MAX_YAML_DEPTH} levels deep"),
                 own,
             ));
         }
@@ -355,8 +352,8 @@ impl<'a> Reader<'a> {
             return Err(self.fail("yaml-limit", message, span.clone()));
         }
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > MAX_EXPANDED_BYTES {
-            let most = MAX_EXPANDED_BYTES / (1024 * 1024);
+        if self.bytes > MAX_YAML_EXPANDED_BYTES {
+            let most = MAX_YAML_EXPANDED_BYTES / (1024 * 1024);
             let message = format!("more than {most} MiB once aliases are expanded");
             return Err(self.fail("yaml-limit", message, span.clone()));
         }

@@ -183,7 +183,7 @@ fn content(layer: &Layer, blob: &dyn Fn(Content) -> Option<Vec<u8>>) -> Result<V
     let bytes = blob(Content { digest, size }).ok_or_else(|| format!("{digest} is not here"))?;
     match Digest::of(&bytes) == digest {
         true => Ok(bytes),
-        false => Err(format!("{digest} is not what its digest says")),
+        false => Err(format!("{digest} does not match its digest")),
     }
 }
 

@@ -21,7 +21,7 @@ const SMALL_BYTES: u64 = 256 * 1024;
 const ASIDE_BYTES: usize = 4 << 20;
 /// Old bytes that they refer to at most.
 const PREFIX_BYTES: u64 = 16 << 20;
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 
 /// Where an entry lies.
 #[derive(Debug, Clone)]

@@ -5,29 +5,27 @@
 //! shows as text, never as markup; places in a repository on GitHub become links. The whole is kept
 //! below what a comment may hold; what is left out is counted.
 
+use crate::text::MAX_NAMES;
+use outhaul_kit::bounds::MAX_FORGE_TEXT_BYTES;
 use std::fmt::Write as _;
 
 use super::phrases;
 use super::templates::TemplateAt;
 use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
 
-/// Largest text in bytes: GitHub's comments hold 65,536 characters.
-const MAX_BYTES: usize = 60_000;
 /// Most rows of one table.
 const MAX_ROWS: usize = 40;
 /// Most lines of one file's diff.
 const MAX_DIFF_LINES: usize = 40;
 /// Most diffs in one cluster type.
 const MAX_DIFFS: usize = 12;
-/// Most targets or paths in one cell.
-const MAX_NAMES: usize = 4;
 
 /// Room for the line that says what was left out, in bytes.
 const LEFT_OUT_BYTES: usize = 160;
 
 /// Every environment.
 pub fn markdown(differences: &[Difference]) -> String {
-    markdown_within(differences, MAX_BYTES)
+    markdown_within(differences, MAX_FORGE_TEXT_BYTES)
 }
 
 /// As [`markdown`], in `max_bytes` at most.

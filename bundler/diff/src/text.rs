@@ -13,8 +13,8 @@ use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
 const MAX_ENTRIES: usize = 40;
 /// Most lines of one file's diff.
 const MAX_DIFF_LINES: usize = 30;
-/// Most targets or paths in one line.
-const MAX_NAMES: usize = 4;
+/// Most targets or paths in one line, or in one cell of Markdown.
+pub(crate) const MAX_NAMES: usize = 4;
 
 /// The whole difference.
 pub fn text(difference: &Difference) -> String {

@@ -4,6 +4,7 @@
 //! [`FileList`], or every problem with its place. Each content has its digest there: nothing floats between
 //! two bundles. It is pure.
 
+use outhaul_kit::url::UrlParts;
 use std::collections::BTreeSet;
 
 use outhaul_bundle::Digest;
@@ -186,18 +187,13 @@ impl Reading {
     ) -> Option<Fetched> {
         let text = url.as_ref();
         let plain = text.len() <= MAX_URL && text.bytes().all(|b| b.is_ascii_graphic());
-        let secret = text
-            .split_once("://")
-            .and_then(|(_, rest)| rest.split('/').next());
-        let known = ["https://", "http://"]
-            .iter()
-            .any(|scheme| text.starts_with(scheme));
-        if !plain || !known {
+        let parts = UrlParts::of(text).filter(|parts| plain && parts.is_web());
+        if parts.is_none() {
             self.problem(
                 url.span().start,
                 "`url` is not an address that begins with `https://`".to_owned(),
             );
-        } else if secret.is_some_and(|host| host.contains('@')) {
+        } else if parts.is_some_and(|parts| parts.user.is_some()) {
             self.problem(
                 url.span().start,
                 "`url` holds a name or a password: keep them in the file of `docker login` (`auths`)".to_owned(),

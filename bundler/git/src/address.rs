@@ -6,6 +6,7 @@
 //! text (`HTTPS://`, `127.1`, a name that resolves to this machine) does not matter for either. It opens
 //! no connection: at most it resolves a name.
 
+use outhaul_kit::url::UrlParts;
 use outhaul_kit::url_secrets::{has_secret, without_secrets};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -194,9 +195,9 @@ impl Address {
         {
             return Err(bad("it holds a space or a control character"));
         }
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => {
-                let scheme = match scheme.to_ascii_lowercase().as_str() {
+        let (scheme, parts) = match UrlParts::of(text) {
+            Some(parts) => {
+                let scheme = match parts.scheme.to_ascii_lowercase().as_str() {
                     "https" => Scheme::Https,
                     "http" => Scheme::Http,
                     "ssh" => Scheme::Ssh,
@@ -204,7 +205,10 @@ impl Address {
                     "file" => Scheme::File,
                     _ => return Err(bad("only https, http, ssh and git are spoken")),
                 };
-                (scheme, rest)
+                (scheme, parts)
+            }
+            None if text.contains("://") && !text.contains("::") => {
+                return Err(bad("only https, http, ssh and git are spoken"));
             }
             None if text.contains("::") && !text.contains('[') => {
                 return Err(bad("`::` would start a program"));
@@ -218,23 +222,21 @@ impl Address {
                 password: false,
                 host: String::new(),
                 port: None,
-                rest: rest.to_owned(),
+                rest: format!("{}{}", parts.authority, parts.rest),
                 text: text.to_owned(),
             });
         }
-        let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        if rest.starts_with('\\') {
+        let user = parts.user.unwrap_or_default();
+        if user.contains('\\') || parts.authority.contains('\\') {
             return Err(bad("it holds a backslash"));
         }
-        let (user, host) = match authority.rsplit_once('@') {
-            Some((user, host)) => (Some(user), host),
-            None => (None, authority),
-        };
-        let user = user.map(|user| user.split_once(':').map_or(user, |(user, _)| user));
+        let user = parts
+            .user
+            .map(|user| user.split_once(':').map_or(user, |(user, _)| user));
         let password = has_secret(text);
-        let (host, port) = split_port(host).ok_or_else(|| bad("its port is not a number"))?;
-        Self::of(text, scheme, user, password, host, port, rest)
+        let (host, port) =
+            split_port(parts.authority).ok_or_else(|| bad("its port is not a number"))?;
+        Self::of(text, scheme, user, password, host, port, parts.rest)
             .ok_or_else(|| bad("its host is not a host name"))
     }
 
@@ -339,11 +341,11 @@ impl Address {
     pub fn canonical(&self) -> String {
         match self.scheme {
             Scheme::File => format!("file://{}", self.rest),
-            _ if !self.text.contains("://") => self.text.clone(),
             scheme => {
-                let user = self.text.split_once("://").map_or("", |(_, rest)| rest);
-                let user = user.split(['/', '?', '#']).next().unwrap_or_default();
-                let user = user.rsplit_once('@').map(|(user, _)| format!("{user}@"));
+                let Some(parts) = UrlParts::of(&self.text) else {
+                    return self.text.clone();
+                };
+                let user = parts.user.map(|user| format!("{user}@"));
                 format!(
                     "{}://{}{}{}",
                     scheme.as_str(),

@@ -1,12 +1,13 @@
 //! Where files come from: a folder, or a repository at one commit.
 //!
 //! What comes in: a repository's URL as the control plane has it, a branch, tag or commit, and a
-//! [`SourceMap`] that says which URLs are mapped to folders or mirrors here. What goes out: an [`Opened`]
+//! [`SourceMap`] that says which URLs are mapped to folders or mirrors here. What goes out: an [`OpenedSource`]
 //! source pinned to one commit, from which trees of files are read, bounded. A repository is never
 //! checked out, a working copy is never touched, and the network is used only for what no mapping
 //! covers. A URL that a control plane or a workload wrote opens no folder and no host of this machine;
 //! one that was typed on the command line may. Reading the same commit twice gives the same bytes.
 
+use outhaul_kit::url::UrlParts;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ mod working_copy;
 pub use cache::Cache;
 pub use error::SourceError;
 pub use files::{Names, StreamedFile, Tree, TreeFile};
+pub use folder::FILES_PER_JOB;
 pub use history::CommitSummary;
 pub use lfs::{is_pointer, opening};
 pub use map::SourceMap;
@@ -68,10 +70,11 @@ pub fn normal_url(url: &str) -> String {
         .strip_suffix(".git")
         .unwrap_or(url)
         .trim_end_matches('/');
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            format!("{}://{}{path}", scheme.to_lowercase(), host.to_lowercase())
+    match UrlParts::of(url) {
+        Some(parts) => {
+            let before = url.len() - parts.rest.len();
+            let (before, rest) = url.split_at(before);
+            format!("{}{rest}", before.to_lowercase())
         }
         None => url.to_owned(),
     }
@@ -105,7 +108,7 @@ impl TreeLimits {
 
 /// A source at one commit.
 #[derive(Debug, Clone)]
-pub struct Opened {
+pub struct OpenedSource {
     /// The URL as the control plane has it.
     pub url: String,
     /// The commit (40 or 64 hexadecimal digits), or for a plain folder `sha256:…` of its content.
@@ -132,7 +135,7 @@ pub fn open(
     reference: &GitReference,
     map: &SourceMap,
     cache: &Cache,
-) -> Result<Opened, SourceError> {
+) -> Result<OpenedSource, SourceError> {
     if let Some(dir) = map.resolve(url, reference) {
         // Also where nobody is asked: the URL is published with everything made from it.
         if let Ok(address) = Address::parse(url) {
@@ -152,7 +155,7 @@ pub fn open_given(
     reference: &GitReference,
     map: &SourceMap,
     cache: &Cache,
-) -> Result<Opened, SourceError> {
+) -> Result<OpenedSource, SourceError> {
     if let Some(dir) = map.resolve(url, reference).or_else(|| local_folder(url)) {
         return working_copy::open_here(dir, url, reference, map);
     }
@@ -229,9 +232,9 @@ fn fetch(
     url: &str,
     reference: &GitReference,
     cache: &Cache,
-) -> Result<Opened, SourceError> {
+) -> Result<OpenedSource, SourceError> {
     let (repository, commit) = git::fetch(remote, reference, &cache.repository(url))?;
-    Ok(Opened {
+    Ok(OpenedSource {
         url: url.into(),
         commit,
         at: Storage::Git(repository),
@@ -243,11 +246,15 @@ fn fetch(
 ///
 /// # Errors
 /// [`SourceError`] when it cannot be read or has no such reference.
-pub fn open_folder(dir: &Path, url: &str, reference: &GitReference) -> Result<Opened, SourceError> {
+pub fn open_folder(
+    dir: &Path,
+    url: &str,
+    reference: &GitReference,
+) -> Result<OpenedSource, SourceError> {
     if git::is_repository(dir) {
         let repository = git::Repository::at(dir);
         let commit = repository.resolve(url, reference)?;
-        return Ok(Opened {
+        return Ok(OpenedSource {
             url: url.into(),
             commit,
             at: Storage::Git(repository),
@@ -269,14 +276,18 @@ pub fn open_folder(dir: &Path, url: &str, reference: &GitReference) -> Result<Op
 ///
 /// # Errors
 /// [`SourceError`] when it is not a folder or cannot be read.
-pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
+pub fn open_plain(
+    dir: &Path,
+    url: &str,
+    commit: Option<&str>,
+) -> Result<OpenedSource, SourceError> {
     if !dir.is_dir() {
         return Err(no_folder(dir));
     }
     plain(dir, url, commit)
 }
 
-fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
+fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<OpenedSource, SourceError> {
     let (commit, listing) = match commit {
         Some(commit) => (commit.to_owned(), None),
         None => {
@@ -284,7 +295,7 @@ fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceEr
             (digest.to_string(), Some(Arc::new(listing)))
         }
     };
-    Ok(Opened {
+    Ok(OpenedSource {
         url: url.into(),
         commit,
         at: Storage::Folder(dir.to_owned(), listing),
@@ -292,7 +303,7 @@ fn plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceEr
     })
 }
 
-impl Opened {
+impl OpenedSource {
     /// The files below `path` (`""` and `.` are the root) that `wanted` accepts, given their paths
     /// relative to it.
     ///
@@ -312,11 +323,11 @@ impl Opened {
         Ok(Tree { files, skipped })
     }
 
-    /// As [`Opened::tree`], one file after another, so that no more than one is in memory. Returns the
+    /// As [`OpenedSource::tree`], one file after another, so that no more than one is in memory. Returns the
     /// paths of symbolic links and submodules.
     ///
     /// # Errors
-    /// As [`Opened::tree`], and what `take` says.
+    /// As [`OpenedSource::tree`], and what `take` says.
     pub fn each<E: From<SourceError>>(
         &self,
         path: &str,
@@ -334,10 +345,10 @@ impl Opened {
         })
     }
 
-    /// As [`Opened::each`], each file as it comes, so that not even one is in memory.
+    /// As [`OpenedSource::each`], each file as it comes, so that not even one is in memory.
     ///
     /// # Errors
-    /// As [`Opened::tree`], and what `take` says.
+    /// As [`OpenedSource::tree`], and what `take` says.
     pub fn each_streamed<E: From<SourceError>>(
         &self,
         path: &str,
@@ -376,7 +387,7 @@ impl Opened {
     /// cannot be is known here.
     ///
     /// # Errors
-    /// As [`Opened::tree`].
+    /// As [`OpenedSource::tree`].
     pub fn names(&self, path: &str, limits: &TreeLimits) -> Result<Names, SourceError> {
         let Storage::Git(repository) = &self.at else {
             let mut names = Names::default();

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::address::Address;
 use crate::import::{self, Change, NewCommit};
 use crate::program::{Credential, Git, ProgramError};
-use crate::source::{self, Cache, GitReference, Opened, SourceError, git};
+use crate::source::{self, Cache, GitReference, OpenedSource, SourceError, git};
 
 /// Why the copy could not be made, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -141,7 +141,7 @@ impl BranchStore {
     ///
     /// # Errors
     /// [`SourceError`] when it is not here.
-    pub fn at(&self, commit: &str) -> Result<Opened, SourceError> {
+    pub fn at(&self, commit: &str) -> Result<OpenedSource, SourceError> {
         let reference = GitReference::Commit {
             id: commit.to_owned(),
             near: None,

@@ -11,8 +11,8 @@ pub(crate) mod encode;
 
 pub(crate) use encode::marshal;
 
-/// Depth of nested lists and objects.
-const MAX_DEPTH: usize = 150;
+/// Depth of nested lists and objects, in YAML, too.
+pub(crate) const MAX_DEPTH: usize = 150;
 
 struct Reader<'t> {
     text: &'t [u8],

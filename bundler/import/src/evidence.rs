@@ -4,6 +4,7 @@
 //! numbers of defects, each with a sentence that names what shows it. A defect is named only where its
 //! trace is seen; where none is, the list is empty and the caller says so.
 
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_gocompat::GoValue;
@@ -77,7 +78,7 @@ fn texts(id: &AssignmentId, there: &Tree, views: &Views, found: &mut Evidence) {
             let line: String = line.chars().take(60).collect();
             found.insert(13, format!("`{name}`: `---` is glued to a line: `{line}`"));
         }
-        if whole.len() > namespace::MAX && text.contains(&whole) {
+        if whole.len() > MAX_DNS_LABEL_BYTES && text.contains(&whole) {
             let what = format!("namespace `{whole}` has {} characters", whole.len());
             found.insert(26, what);
         }

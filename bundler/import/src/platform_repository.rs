@@ -12,7 +12,9 @@ use crate::Tree;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::{ControlPlane, Diagnostics};
-use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{
+    self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
+};
 
 /// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,7 +61,7 @@ pub fn read(
     Ok((place(url, branch, &opened), files))
 }
 
-fn place(url: &str, branch: Option<&str>, opened: &Opened) -> Searched {
+fn place(url: &str, branch: Option<&str>, opened: &OpenedSource) -> Searched {
     let in_git = opened.repository_folder().is_some();
     Searched {
         repo: url.to_owned(),

@@ -5,6 +5,7 @@
 //! repository and branch is opened once, so that all of them see the same commit. Findings are
 //! collected; one source that cannot be read does not keep the others from being checked.
 
+use outhaul_git::source::FILES_PER_JOB;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -21,10 +22,9 @@ use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{
     BaseRepo, RepositoryPath, UnreadableRegistration, WorkloadRegistration,
 };
-use outhaul_control::snapshot::snapshot;
 use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
 use outhaul_git::source::{
-    self, GitReference, Opened, SourceError, SourceMap, TreeFile, TreeLimits, normal_path,
+    self, GitReference, OpenedSource, SourceError, SourceMap, TreeFile, TreeLimits, normal_path,
     normal_url,
 };
 
@@ -35,9 +35,6 @@ use files::{is_nearly_yaml, may_be_meant, source_of, sourceignore, text_file};
 
 /// As whose commit a pin without a URL says what to promote instead.
 pub const PROMOTED: &str = ".promoted";
-
-/// Fewest files that are worth another processor.
-const FILES_PER_JOB: usize = 256;
 
 enum Next {
     Base(BaseRepo),
@@ -50,9 +47,9 @@ pub(super) struct Loader<'a> {
     sources: SourceMap,
     everything: RawObjects,
     findings: Diagnostics,
-    opened: BTreeMap<(String, GitReference), Opened>,
+    opened: BTreeMap<(String, GitReference), OpenedSource>,
     /// Where the environments are listed.
-    listed: Option<(GitReference, Opened)>,
+    listed: Option<(GitReference, OpenedSource)>,
     queue: VecDeque<Next>,
     seen: BTreeSet<(&'static str, String)>,
     /// Files of environments and bases that were read: one may be reached in several ways.
@@ -104,7 +101,7 @@ impl<'a> Loader<'a> {
         });
         let made = self.environment.map(|mut environment| {
             environment.name = name;
-            snapshot(environment, base, self.workloads)
+            Snapshot::of(environment, base, self.workloads)
         });
         (self.everything, made, self.findings)
     }
@@ -198,7 +195,7 @@ impl<'a> Loader<'a> {
         );
     }
 
-    fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
+    fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<OpenedSource> {
         self.sources.insert_given(url);
         let open = |reference: &GitReference| {
             source::open_given(url, reference, &self.sources, &self.request.cache)
@@ -308,7 +305,7 @@ impl<'a> Loader<'a> {
         place: &RepositoryPath,
         reference: GitReference,
         reference_at: &Location,
-    ) -> Option<Opened> {
+    ) -> Option<OpenedSource> {
         let url = &place.repo.value;
         let key = (normal_url(url), reference);
         if let Some(opened) = self.opened.get(&key) {
@@ -331,7 +328,13 @@ impl<'a> Loader<'a> {
     }
 
     /// Reads every object below `path`.
-    fn read(&mut self, opened: &Opened, path: &str, by: &ObjectOrigin, at: Option<&Location>) {
+    fn read(
+        &mut self,
+        opened: &OpenedSource,
+        path: &str,
+        by: &ObjectOrigin,
+        at: Option<&Location>,
+    ) {
         let of_a_team = matches!(by, ObjectOrigin::Registration { .. });
         let files = normal_path(path).and_then(|path| {
             let (ignore, bad_lines) = sourceignore(opened)?;

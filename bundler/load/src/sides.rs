@@ -271,7 +271,7 @@ impl DiffRequest {
     }
 
     /// A branch, a tag, a commit; and whatever else git knows when the repository lies here.
-    fn open(&self, url: &str, word: &str) -> Result<source::Opened, SourceError> {
+    fn open(&self, url: &str, word: &str) -> Result<source::OpenedSource, SourceError> {
         let open = |reference: GitReference| {
             source::open_given(url, &reference, &self.sources, &self.cache)
         };

@@ -18,7 +18,7 @@ use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, KALYPSO, OUTHAUL, Object};
 use outhaul_control::model::BaseRepo;
-use outhaul_git::source::{GitReference, Opened, SourceError, TreeLimits};
+use outhaul_git::source::{GitReference, OpenedSource, SourceError, TreeLimits};
 use outhaul_kit::format_count::format_count;
 
 /// Files that are named before the rest is counted.
@@ -31,7 +31,7 @@ pub(super) fn is_yaml(path: &str) -> bool {
 
 /// Links among the files of a control plane; in the repository of a team only those that would be read,
 /// since links are common in source code.
-pub(super) fn links(opened: &Opened, paths: &[String], of_a_team: bool) -> Vec<Diagnostic> {
+pub(super) fn links(opened: &OpenedSource, paths: &[String], of_a_team: bool) -> Vec<Diagnostic> {
     let matters = |path: &&String| {
         let name = path.rsplit('/').next().unwrap_or_default();
         let yaml = is_yaml(name);
@@ -59,7 +59,7 @@ const MAX_PASSED_OVER: usize = 8;
 /// Of the files `below` that are not read because of their endings, those that hold objects of a control plane. `full` gives a path from
 /// the root. One that cannot be looked at is passed over: nothing depends on it. After too many of them the rest is counted.
 pub(super) fn of_our_kinds(
-    opened: &Opened,
+    opened: &OpenedSource,
     path: &str,
     mut below: BTreeSet<String>,
     full: &dyn Fn(&str) -> String,
@@ -185,7 +185,7 @@ fn unread_object(name: &str, group: &str) -> Diagnostic {
 /// Objects in the folder of the list of environments, in a place that is read without it: they have no effect. What comes behind a file
 /// that cannot be read is not looked at: nothing depends on it here, and whoever reads the list says why it cannot be read.
 pub(super) fn beside_the_list(
-    opened: &Opened,
+    opened: &OpenedSource,
     path: &str,
     full: &dyn Fn(&str) -> String,
 ) -> Vec<Diagnostic> {
@@ -228,7 +228,7 @@ pub(super) fn in_the_list(object: &Object) -> Option<Diagnostic> {
 
 /// Working copies with edits that are not in what was read of them.
 pub fn uncommitted<'o>(
-    opened: impl Iterator<Item = (&'o GitReference, &'o Opened)>,
+    opened: impl Iterator<Item = (&'o GitReference, &'o OpenedSource)>,
 ) -> Vec<Diagnostic> {
     let mut found = BTreeMap::new();
     for (reference, opened) in opened {

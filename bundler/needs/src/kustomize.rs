@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
-use outhaul_git::source::{Opened, SourceError, normal_path};
+use outhaul_git::source::{OpenedSource, SourceError, normal_path};
 
 use crate::manifest::{Helm, Need, Substitution, is_kustomization, substitutions};
 use crate::unread::NAMES;
@@ -28,8 +28,8 @@ pub use rendered::{Build, alike, builds};
 use files::{Files, join, parent};
 use items::Item;
 
-/// Deepest chain of bases.
-const MAX_DEPTH: usize = 64;
+/// Deepest chain of bases that is followed.
+const MAX_BASES: usize = 64;
 /// Most kustomizations in one build, each as often as it is reached.
 const MAX_VISITS: usize = 5_000;
 /// Most images and sources at one place of a build.
@@ -94,7 +94,11 @@ pub struct Followed {
 ///
 /// # Errors
 /// [`SourceError`] when the path cannot be read.
-pub fn follow(opened: &Opened, path: &str, builds: &[Build]) -> Result<Followed, SourceError> {
+pub fn follow(
+    opened: &OpenedSource,
+    path: &str,
+    builds: &[Build],
+) -> Result<Followed, SourceError> {
     let path = normal_path(path)?;
     let mut files = Files::new(opened);
     let mut below = files.seed(&path)?;
@@ -291,7 +295,7 @@ impl Walk<'_> {
             return items;
         }
         self.visits += 1;
-        if self.stack.len() >= MAX_DEPTH || self.visits > MAX_VISITS || items.len() > MAX_ITEMS {
+        if self.stack.len() >= MAX_BASES || self.visits > MAX_VISITS || items.len() > MAX_ITEMS {
             let message =
                 "this build has more kustomizations or images than are followed".to_owned();
             self.gap(

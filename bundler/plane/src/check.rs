@@ -4,6 +4,7 @@
 //! severity, place and a way out: what cannot be rendered, and what can but was probably meant otherwise.
 //! It is pure, changes nothing, and its warnings never stop a render.
 
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compose::{Composition, Mode, schema};
@@ -295,11 +296,11 @@ fn namespaces(plane: &ControlPlane, schedule: &Schedule, mode: Mode, findings: &
         let (whole, Some(target)) = (of(true), plane.targets.get(&id.target)) else {
             continue;
         };
-        if whole.len() > namespace::MAX {
+        if whole.len() > MAX_DNS_LABEL_BYTES {
             let message = format!(
                 "namespace `{whole}` has {} characters, Kubernetes takes {}",
                 whole.len(),
-                namespace::MAX
+                MAX_DNS_LABEL_BYTES
             );
             let used = if mode.compat {
                 "shorten the workload's, the target's or the cluster type's name".to_owned()

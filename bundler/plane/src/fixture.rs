@@ -79,5 +79,5 @@ pub fn snapshot(environment: &str) -> Snapshot {
         repo: String::new(),
         commit: "0".repeat(40),
     };
-    outhaul_control::snapshot::snapshot(source(environment), source("main"), Vec::new())
+    outhaul_bundle::index::Snapshot::of(source(environment), source("main"), Vec::new())
 }

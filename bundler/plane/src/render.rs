@@ -18,7 +18,7 @@ use crate::inputs::Inputs;
 use crate::manifests;
 use crate::playbooks;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
-use crate::site_values::{Opened, Opener};
+use crate::site_values::{OpenedValues, Opener};
 use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
@@ -269,7 +269,7 @@ impl<'a> AssignmentInput<'a> {
         self,
         composed: &Composed,
         engines: &Engines<'a>,
-        values: Option<(&Opener<'a>, &Opened<'_>)>,
+        values: Option<(&Opener<'a>, &OpenedValues<'_>)>,
         shared: &mut Shared<'a>,
     ) -> Result<(String, BTreeMap<String, Vec<u8>>), Diagnostics> {
         let Self {

@@ -30,7 +30,7 @@ pub struct Opener<'a> {
 
 /// What is open in one assignment.
 #[derive(Debug, Clone)]
-pub struct Opened<'a> {
+pub struct OpenedValues<'a> {
     /// As it travels.
     pub declared: SiteValues,
     keys: BTreeMap<&'a str, &'a Spanned<Rule>>,
@@ -52,8 +52,8 @@ impl<'a> Opener<'a> {
         &self,
         cluster_type: &ClusterType,
         target: &DeploymentTarget,
-    ) -> Result<Option<Opened<'a>>, Diagnostics> {
-        let mut opened: Option<(Opened<'a>, &'a OpenValues)> = None;
+    ) -> Result<Option<OpenedValues<'a>>, Diagnostics> {
+        let mut opened: Option<(OpenedValues<'a>, &'a OpenValues)> = None;
         let here = self.objects.iter().copied().filter(|object| {
             object.targets.matches(&target.labels)
                 && object.cluster_types.matches(&cluster_type.labels)
@@ -66,7 +66,7 @@ impl<'a> Opener<'a> {
                     keys: BTreeMap::new(),
                 };
                 (
-                    Opened {
+                    OpenedValues {
                         declared,
                         keys: BTreeMap::new(),
                     },
@@ -114,7 +114,7 @@ impl<'a> Opener<'a> {
     /// A finding for every key that cannot be open.
     pub fn file(
         &self,
-        opened: &Opened<'_>,
+        opened: &OpenedValues<'_>,
         (cluster_type, target): (&ClusterType, &'a DeploymentTarget),
         namespace: &str,
         composed: &Composed,
@@ -156,7 +156,7 @@ impl<'a> Opener<'a> {
     /// choices each; free text cannot be tried and is left to the rule.
     fn against_schemas(
         &self,
-        opened: &Opened<'_>,
+        opened: &OpenedValues<'_>,
         (cluster_type, target): (&ClusterType, &'a DeploymentTarget),
         composed: &Composed,
         findings: &mut Diagnostics,

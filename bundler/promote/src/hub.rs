@@ -244,7 +244,7 @@ impl HubConnection<'_> {
         let client = http::RemoteClient::with_limit(self.authority, SENDING)?;
         let answer = client.send(http::Method::POST, &url, &headers, Some(body));
         let answer = answer.map_err(|error| match error {
-            HttpError::Unreachable { problem, .. } => GateError::NoAnswer {
+            HttpError::NoAnswer { problem, .. } => GateError::NoAnswer {
                 hub: self.url.to_owned(),
                 problem,
             },

@@ -14,7 +14,9 @@ use outhaul_control::diagnostic::{Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, Environment, PromotionPolicy};
 use outhaul_git::branch::{self, Edit};
-use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{
+    self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
+};
 
 mod candidate;
 mod direction;
@@ -33,7 +35,7 @@ pub mod watch;
 pub use error::PromoteError;
 use hooks::HookRun;
 pub use hub::{GateError, GateRule, HubConnection, check_commit};
-use order::{Before, PromotionOrder};
+use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::problems;
 pub use promotion::{Promoted, Promotion, StepMove};
@@ -46,7 +48,7 @@ const ENVIRONMENTS: &str = ".environments";
 #[derive(Debug)]
 pub struct Link {
     environment: Environment,
-    opened: Opened,
+    opened: OpenedSource,
     /// The file with the `BaseRepo`, and its path.
     file: Arc<SourceFile>,
     path: String,
@@ -103,13 +105,13 @@ impl<'a> Chain<'a> {
     }
 
     /// Where `environment` is in the chain.
-    pub fn before(&self, environment: &str) -> &Before {
+    pub fn before(&self, environment: &str) -> &ChainPlace {
         self.order.before(environment)
     }
 
     /// Whether the chain leads from one environment to the other.
     fn may_come(&self, from: &str, to: &str) -> bool {
-        matches!(self.before(to), Before::After(names, _) if names.contains(from))
+        matches!(self.before(to), ChainPlace::After(names, _) if names.contains(from))
     }
 
     /// The environment whose gate decides about `to`, when `asked` or nothing was named; `None` for the
@@ -124,17 +126,17 @@ impl<'a> Chain<'a> {
     ) -> Result<Option<String>, PromoteError> {
         self.environment(to)?;
         match (self.before(to), asked) {
-            (Before::First, asked) => Ok(asked.map(str::to_owned)),
-            (Before::After(names, _), Some(asked)) if names.contains(asked) => {
+            (ChainPlace::First, asked) => Ok(asked.map(str::to_owned)),
+            (ChainPlace::After(names, _), Some(asked)) if names.contains(asked) => {
                 Ok(Some(asked.to_owned()))
             }
-            (Before::After(names, _), None) if names.len() == 1 => Ok(names.first().cloned()),
-            (Before::After(names, at), _) => Err(PromoteError::NotFromThere {
+            (ChainPlace::After(names, _), None) if names.len() == 1 => Ok(names.first().cloned()),
+            (ChainPlace::After(names, at), _) => Err(PromoteError::NotFromThere {
                 environment: to.to_owned(),
                 allowed: quoted(names),
                 at: at.to_string(),
             }),
-            (Before::Unknown, _) => Err(PromoteError::NoOrder {
+            (ChainPlace::Unknown, _) => Err(PromoteError::NoOrder {
                 environment: to.to_owned(),
             }),
         }
@@ -147,13 +149,13 @@ impl<'a> Chain<'a> {
     pub fn first_only(&self, name: &str) -> Result<(), PromoteError> {
         self.environment(name)?;
         match self.before(name) {
-            Before::First => Ok(()),
-            Before::After(names, at) => Err(PromoteError::NotFirst {
+            ChainPlace::First => Ok(()),
+            ChainPlace::After(names, at) => Err(PromoteError::NotFirst {
                 environment: name.to_owned(),
                 allowed: quoted(names),
                 at: at.to_string(),
             }),
-            Before::Unknown => Err(PromoteError::NoOrder {
+            ChainPlace::Unknown => Err(PromoteError::NoOrder {
                 environment: name.to_owned(),
             }),
         }
@@ -326,7 +328,7 @@ fn open(
     branch: Option<&str>,
     sources: &SourceMap,
     cache: &Cache,
-) -> Result<Opened, SourceError> {
+) -> Result<OpenedSource, SourceError> {
     let name = branch.unwrap_or("main").to_owned();
     match source::open_given(url, &GitReference::Branch(name), sources, cache) {
         // Not every repository calls it `main`.
@@ -339,7 +341,7 @@ fn open(
 
 /// The environments that a control plane lists, and the promotion policies beside them.
 fn listed(
-    opened: &Opened,
+    opened: &OpenedSource,
 ) -> Result<(BTreeMap<String, Environment>, Vec<PromotionPolicy>), PromoteError> {
     let mut environments = BTreeMap::new();
     let mut policies = Vec::new();
@@ -358,7 +360,7 @@ fn listed(
 type NamedFile = (String, Arc<SourceFile>);
 
 /// Every object below `path`, with its file.
-fn objects(opened: &Opened, path: &str) -> Result<Vec<(NamedFile, Object)>, PromoteError> {
+fn objects(opened: &OpenedSource, path: &str) -> Result<Vec<(NamedFile, Object)>, PromoteError> {
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
     let mut findings = Diagnostics::new();
     let mut found = Vec::new();

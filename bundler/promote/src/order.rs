@@ -11,7 +11,7 @@ use outhaul_control::model::{Environment, PromotionPolicy};
 
 /// Where an environment is in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
+pub enum ChainPlace {
     /// It is the first: no gate is before it.
     First,
     /// The gate of one of these decides.
@@ -41,7 +41,7 @@ impl std::fmt::Display for OrderSource {
 /// The chain.
 #[derive(Debug, Clone, Default)]
 pub struct PromotionOrder {
-    before: BTreeMap<String, Before>,
+    before: BTreeMap<String, ChainPlace>,
 }
 
 impl PromotionOrder {
@@ -70,14 +70,16 @@ impl PromotionOrder {
         let sources: BTreeSet<&String> = sources.by_ref().collect();
         let before = environments.keys().map(|name| {
             let before = match written.get(name) {
-                Some((names, at)) => Before::After(names.clone(), OrderSource::Written(at.clone())),
+                Some((names, at)) => {
+                    ChainPlace::After(names.clone(), OrderSource::Written(at.clone()))
+                }
                 None => by_name(name, environments, |other| {
                     written.contains_key(other) || sources.contains(other)
                 }),
             };
             let before = match before {
                 // People named it as the start of a step, and nothing as a step to it.
-                Before::Unknown if sources.contains(name) => Before::First,
+                ChainPlace::Unknown if sources.contains(name) => ChainPlace::First,
                 other => other,
             };
             (name.clone(), before)
@@ -87,9 +89,9 @@ impl PromotionOrder {
         }
     }
 
-    /// Where `environment` is; [`Before::Unknown`] for one that the control plane does not list.
-    pub fn before(&self, environment: &str) -> &Before {
-        self.before.get(environment).unwrap_or(&Before::Unknown)
+    /// Where `environment` is; [`ChainPlace::Unknown`] for one that the control plane does not list.
+    pub fn before(&self, environment: &str) -> &ChainPlace {
+        self.before.get(environment).unwrap_or(&ChainPlace::Unknown)
     }
 
     /// Whether the chain leads from `earlier` to `later`, by any number of steps.
@@ -97,7 +99,7 @@ impl PromotionOrder {
         let mut seen = BTreeSet::new();
         let mut next = vec![later];
         while let Some(name) = next.pop() {
-            if let Before::After(names, _) = self.before(name) {
+            if let ChainPlace::After(names, _) = self.before(name) {
                 if names.contains(earlier) {
                     return true;
                 }
@@ -121,7 +123,7 @@ impl PromotionOrder {
     pub fn last(&self) -> Vec<&str> {
         let mut followed = BTreeSet::new();
         for before in self.before.values() {
-            if let Before::After(names, _) = before {
+            if let ChainPlace::After(names, _) = before {
                 followed.extend(names.iter().map(String::as_str));
             }
         }
@@ -134,12 +136,12 @@ fn by_name(
     name: &str,
     environments: &BTreeMap<String, Environment>,
     is_placed: impl Fn(&String) -> bool,
-) -> Before {
+) -> ChainPlace {
     if environments.len() == 1 {
-        return Before::First;
+        return ChainPlace::First;
     }
     let Some(own) = rank(name) else {
-        return Before::Unknown;
+        return ChainPlace::Unknown;
     };
     let ranks = environments.keys().filter_map(|other| rank(other));
     let Some(nearest) = ranks.filter(|rank| *rank < own).max() else {
@@ -147,13 +149,13 @@ fn by_name(
         let mut others = environments.keys().filter(|other| *other != name);
         let clear = others.all(|other| rank(other).is_some() || is_placed(other));
         return if clear {
-            Before::First
+            ChainPlace::First
         } else {
-            Before::Unknown
+            ChainPlace::Unknown
         };
     };
     let names = environments.keys().filter(|o| rank(o) == Some(nearest));
-    Before::After(names.cloned().collect(), OrderSource::Names)
+    ChainPlace::After(names.cloned().collect(), OrderSource::Names)
 }
 
 /// The usual order of environments by their names: `prod-eu` and `eu-prod` are like `prod`.
@@ -213,9 +215,9 @@ mod tests {
 
     fn after(order: &PromotionOrder, name: &str) -> Vec<String> {
         match order.before(name) {
-            Before::First => vec!["first".to_owned()],
-            Before::After(names, _) => names.iter().cloned().collect(),
-            Before::Unknown => vec![],
+            ChainPlace::First => vec!["first".to_owned()],
+            ChainPlace::After(names, _) => names.iter().cloned().collect(),
+            ChainPlace::Unknown => vec![],
         }
     }
 

@@ -5,7 +5,7 @@
 //! step is decided here and in [`super::order`]; nothing is printed.
 
 use super::hooks::{HookPrograms, HookRun, HookStep};
-use super::order::Before;
+use super::order::ChainPlace;
 use super::problems::circles_with;
 use super::record::Basis;
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
@@ -211,7 +211,7 @@ impl Chain<'_> {
     fn deciding(&self, asked: &Promotion<'_>) -> Result<Option<String>, PromoteError> {
         let to = asked.to;
         match (&asked.past_gate, self.before(to)) {
-            (Some(_), Before::First) => Err(PromoteError::FirstHasNoGate {
+            (Some(_), ChainPlace::First) => Err(PromoteError::FirstHasNoGate {
                 environment: to.to_owned(),
             }),
             // Past the gate also goes what the chain does not know.

@@ -14,7 +14,7 @@ use super::{Chain, Decision, Link, PromoteError};
 use outhaul_control::overriding::Override;
 use outhaul_git::branch::BranchError;
 use outhaul_git::program::Git;
-use outhaul_git::source::Opened;
+use outhaul_git::source::OpenedSource;
 
 /// Commits of an environment's branch that are looked at.
 const MAX_COMMITS: usize = 5_000;
@@ -158,7 +158,7 @@ fn read_earlier(message: &str, environment: &str, commit: &str) -> Option<Passag
 /// # Errors
 /// [`PromoteError`] when the history cannot be read.
 pub fn find(
-    opened: &Opened,
+    opened: &OpenedSource,
     environment: &str,
     commit: &str,
     from: &dyn Fn(&str) -> bool,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
-use super::order::{Before, PromotionOrder};
+use super::order::{ChainPlace, PromotionOrder};
 use super::overrides::{self, OverrideError};
 use super::record::{self, Passage};
 use super::{Chain, PromoteError, quoted};
@@ -109,7 +109,7 @@ fn evidence(
             let order = order_beside(request, plane, snapshot, base_dir.as_deref())?;
             // Two folders without a list of environments are one environment.
             let before = match order.is_empty() {
-                true => Before::First,
+                true => ChainPlace::First,
                 false => order.before(environment).clone(),
             };
             (before, None)
@@ -119,20 +119,20 @@ fn evidence(
             let chain = Chain::on_branch(url, branch.clone(), sources, cache)?;
             let before = chain.before(environment).clone();
             let found = match before {
-                Before::First => None,
+                ChainPlace::First => None,
                 _ => on_branch(&chain, environment, snapshot)?,
             };
             (before, found)
         }
     };
-    if before == Before::First {
+    if before == ChainPlace::First {
         return Ok(Passage::First);
     }
     if let Some(found) = found.or_else(|| given.cloned().map(Passage::Override)) {
         return Ok(found);
     }
     Err(match before {
-        Before::After(names, _) => ShipRefusal::NoEvidence {
+        ChainPlace::After(names, _) => ShipRefusal::NoEvidence {
             environment: environment.clone(),
             commit: commit.clone(),
             before: quoted(&names),

@@ -141,7 +141,7 @@ impl Classified for TargetError {
             Self::Refused { status, .. } if status.starts_with("404") => {
                 Some("see that the bucket exists, and that the URL is right".to_owned())
             }
-            Self::Refused { .. } => Some(format!("see what the server says of it; {again}")),
+            Self::Refused { .. } => Some(format!("see the server's answer; {again}")),
             Self::Lies { .. } => Some(
                 "do not let sites pull from there: see what stands between this machine and the storage, and whether \
                  its disk is sound; sites refuse what does not match its digest"

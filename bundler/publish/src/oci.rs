@@ -7,6 +7,7 @@
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
+use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::interrupt;
 use outhaul_registry::{ImageReference, RegistryClient, RegistryError};
@@ -26,8 +27,6 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Where a manifest says which number the bundle has.
 const NUMBER: &str = "dev.outhaul.number";
-/// Longest tag.
-const MAX_TAG: usize = 128;
 
 /// What was pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,9 +59,11 @@ pub fn push(
     let moving = bundle.stream.replace('/', "-");
     let tag = format!("{moving}-{}", bundle.number);
     let name = |tag: &str| format!("{}/{}:{tag}", repository.registry, repository.repository);
-    if tag.len() > MAX_TAG {
+    if tag.len() > MAX_IMAGE_TAG_BYTES {
         return Err(TargetError::Usage {
-            problem: format!("`{tag}` is longer than a tag may be ({MAX_TAG} characters)"),
+            problem: format!(
+                "`{tag}` is longer than a tag may be ({MAX_IMAGE_TAG_BYTES} characters)"
+            ),
             help: "publish this stream to a web folder or S3-compatible storage".to_owned(),
         });
     }

@@ -20,7 +20,7 @@ use crate::error::PublicationError;
 use crate::listed::{Listed, ReadMetadata, needed};
 
 /// Bytes of a block of the bundle's tar.
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 
 /// A bundle that the fleet keeps.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl Object {
 
 /// One bundle as it is read from its file.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedBundle {
     /// The metadata files that it carries, by name.
     pub metadata: Vec<Object>,
     /// Its index, at the place where clients look for it.
@@ -170,7 +170,7 @@ impl BundleFile {
     ///
     /// # Errors
     /// [`PublicationError`] when it is not the bundle that was signed.
-    pub fn open(&self) -> Result<Opened, PublicationError> {
+    pub fn open(&self) -> Result<OpenedBundle, PublicationError> {
         let wrong = |source| PublicationError::Bundle {
             path: self.path.clone(),
             stream: self.stream.clone(),
@@ -202,7 +202,7 @@ impl BundleFile {
             self.role,
             self.index.digest.hex()
         );
-        Ok(Opened {
+        Ok(OpenedBundle {
             metadata: metadata
                 .into_iter()
                 .map(|(name, bytes)| Object::small(format!("metadata/{name}"), &bytes))

@@ -4,6 +4,7 @@
 //! signed with the digest of its body. What is large goes in parts, and an upload that broke off goes on with the next
 //! part: what is begun is written down in a file. It creates no bucket and removes no object.
 
+use outhaul_kit::url::UrlParts;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -86,8 +87,7 @@ impl S3 {
         };
         let base: BaseUrl = settings.url.parse().map_err(wrong)?;
         let text = base.to_string();
-        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
-        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, path) = UrlParts::of(&text).map_or(("", ""), |url| (url.authority, url.rest));
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
         if !path.chars().all(plain) {
             return Err(wrong(

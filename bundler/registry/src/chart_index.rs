@@ -4,6 +4,7 @@
 //! addresses of its archive. Nothing but that is held: of an index with 64 MiB most is descriptions. What is not
 //! the form of an index is an error with its line.
 
+use outhaul_kit::bounds::MAX_YAML_DEPTH;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,8 +20,6 @@ const MAX_VERSIONS: usize = 200_000;
 const MAX_ADDRESSES: usize = 16;
 /// Longest text that is kept, in bytes.
 const MAX_TEXT: usize = 2048;
-/// Deepest nesting.
-const MAX_DEPTH: usize = 64;
 
 /// What a repository has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -312,7 +311,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
             if matches!(event, Event::MappingEnd | Event::SequenceEnd) {
                 depth -= 1;
             }
-            if depth > MAX_DEPTH {
+            if depth > MAX_YAML_DEPTH {
                 return Err(unexpected(&span, "less nesting"));
             }
         }

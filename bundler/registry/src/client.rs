@@ -4,6 +4,7 @@
 //! of a manifest, compared with its digest, or a stream of a blob. Plain HTTP is spoken to this machine alone;
 //! what authenticates goes to no other server than the one that asked for it.
 
+use outhaul_kit::url::{UrlParts, is_https};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,9 @@ use crate::reference::ImageReference;
 /// Largest answer with a token in bytes.
 const MAX_TOKEN: u64 = 64 << 10;
 /// Redirects that a blob may take.
-const MAX_REDIRECTS: usize = 5;
+pub(crate) const MAX_REDIRECTS: usize = 5;
 /// How long the body of one answer may take; what broke off goes on from there.
-const BODY: Duration = Duration::from_secs(3600);
+pub(crate) const BODY: Duration = Duration::from_secs(3600);
 /// How long all that is no blob may take: it is small.
 const DOCUMENT: Duration = Duration::from_secs(120);
 /// What a manifest may be.
@@ -334,8 +335,9 @@ impl RegistryClient {
                 scope,
             }) => (realm, service, scope),
         };
-        let is_own = realm.starts_with("http://") && image.is_loopback();
-        if !realm.starts_with("https://") && !is_own {
+        let is_own =
+            image.is_loopback() && UrlParts::of(&realm).is_some_and(|realm| realm.is("http"));
+        if !is_https(&realm) && !is_own {
             return Err(denied(format!("its tokens are at `{realm}`, not https")));
         }
         let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", image.repository));
@@ -390,18 +392,64 @@ impl RegistryClient {
 /// Where an answer leads, when that is a place that may be asked.
 pub(crate) fn location(answer: &Response, from: &str) -> Option<String> {
     let to = answer.header("location")?;
-    let (scheme, rest) = from.split_once("://")?;
-    let host = rest.split('/').next()?;
-    if to.starts_with('/') && !to.starts_with("//") {
-        return Some(format!("{scheme}://{host}{to}"));
+    let to = resolved(from, to)?;
+    let (there, here) = (UrlParts::of(&to)?, UrlParts::of(from)?);
+    let is_same = there.is(here.scheme) && there.authority == here.authority;
+    (is_same || there.is("https")).then_some(to)
+}
+
+/// The URL that a server at `from` means with `to`: a whole one, one without its scheme, a path from the root, or one from the folder of
+/// `from`.
+pub(crate) fn resolved(from: &str, to: &str) -> Option<String> {
+    let here = UrlParts::of(from)?;
+    if UrlParts::of(to).is_some() {
+        return Some(to.to_owned());
     }
-    let same = to.starts_with(&format!("{scheme}://{host}/"));
-    (same || to.starts_with("https://")).then(|| to.to_owned())
+    if to.starts_with("//") {
+        return Some(format!("{}:{to}", here.scheme));
+    }
+    let root = from.strip_suffix(here.rest)?;
+    match to.starts_with('/') {
+        true => Some(format!("{root}{to}")),
+        false => {
+            let folder = here
+                .path()
+                .rsplit_once('/')
+                .map_or("", |(folder, _)| folder);
+            Some(format!("{root}{folder}/{to}"))
+        }
+    }
 }
 
 pub(crate) fn unreachable(image: &ImageReference, error: &HttpError) -> RegistryError {
     RegistryError::Unreachable {
         host: image.host().to_owned(),
         problem: error.problem(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resolved;
+
+    #[test]
+    fn what_a_server_answers_is_a_url_seen_from_where_it_was_asked() {
+        let from = "https://a.example:5000/charts/index.yaml?x=/y";
+        for (to, expected) in [
+            ("https://b.example/z", "https://b.example/z"),
+            ("HTTP://b.example", "HTTP://b.example"),
+            ("//b.example/z", "https://b.example/z"),
+            ("/z?q", "https://a.example:5000/z?q"),
+            ("z.tgz", "https://a.example:5000/charts/z.tgz"),
+            (
+                "z.tgz?at=http://c",
+                "https://a.example:5000/charts/z.tgz?at=http://c",
+            ),
+        ] {
+            assert_eq!(resolved(from, to).as_deref(), Some(expected), "{to}");
+        }
+        let root = resolved("https://a.example", "z");
+        assert_eq!(root.as_deref(), Some("https://a.example/z"));
+        assert_eq!(resolved("a.example", "/z"), None);
     }
 }

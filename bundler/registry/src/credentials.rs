@@ -3,6 +3,7 @@
 //! What comes in: files of the form of `~/.docker/config.json`. What goes out: what a registry is given. No
 //! helper program is started: what only a helper knows is named, not guessed. Nothing of it stands in a message.
 
+use outhaul_kit::url::UrlParts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -107,8 +108,11 @@ impl Credentials {
 
 /// `https://index.docker.io/v1/` as `docker.io`.
 fn host_of(text: &str) -> String {
-    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let host = text.split('/').next().unwrap_or(text).to_ascii_lowercase();
+    let host = match UrlParts::of(text) {
+        Some(parts) => parts.authority,
+        None => text.split('/').next().unwrap_or(text),
+    };
+    let host = host.to_ascii_lowercase();
     match host.as_str() {
         "index.docker.io" | "registry-1.docker.io" => "docker.io".to_owned(),
         _ => host,

@@ -4,6 +4,7 @@
 //! cache under its digest. What broke off is gone on with; what turns out to be another file is removed. A redirect to
 //! another host is followed only where who runs the program named that host.
 
+use crate::pull::ATTEMPTS;
 use std::fs;
 
 use outhaul_bundle::Digest;
@@ -17,8 +18,6 @@ use crate::client::{RegistryClient, RegistryError};
 
 /// Largest file in bytes.
 pub const MAX_FILE: u64 = 64 << 30;
-/// Times that a connection may break, when it brought something each time.
-const ATTEMPTS: usize = 5;
 
 /// How large a file is, without bringing it; 0 where its server does not state it.
 ///

@@ -4,6 +4,7 @@
 //! list of its contents, each in the cache. Several layers come at once. An index is kept as it is; all of
 //! its platforms come with it, or those that were chosen.
 
+use outhaul_kit::bounds::MAX_IMAGE_INDEX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -22,7 +23,7 @@ use crate::reference::ImageReference;
 /// Contents that come at once.
 const AT_ONCE: usize = 4;
 /// Times that a connection may break before a blob is given up, when it brought something each time.
-const ATTEMPTS: usize = 5;
+pub(crate) const ATTEMPTS: usize = 5;
 /// Most contents of one image.
 const MAX_CONTENTS: usize = 20_000;
 /// Configs that say for which platform an image is.
@@ -30,8 +31,6 @@ const IMAGE_CONFIGS: [&str; 2] = [
     "application/vnd.oci.image.config.v1+json",
     "application/vnd.docker.container.image.v1+json",
 ];
-/// An index of an index, and so on.
-const MAX_DEPTH: usize = 4;
 
 /// An image that is in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,7 +199,7 @@ impl Pull<'_> {
         self.manifests.insert(digest);
         let document: Document = serde_json::from_slice(&manifest.bytes)
             .map_err(|error| self.wrong(digest, format!("is not a manifest: {error}")))?;
-        if depth > MAX_DEPTH {
+        if depth > MAX_IMAGE_INDEX_DEPTH {
             return Err(self.wrong(digest, "is nested too deep"));
         }
         let media_type = document

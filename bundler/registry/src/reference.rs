@@ -3,6 +3,7 @@
 //! What comes in: the text that a manifest has, `nginx:1.27` or `ghcr.io/team/app@sha256:…`. What goes out: its
 //! parts, with what a container runtime adds where they are missing. It asks nobody.
 
+use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
 use std::fmt;
 use std::str::FromStr;
 
@@ -176,7 +177,9 @@ impl fmt::Display for ImageReference {
 
 fn is_tag(text: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-    (1..=128).contains(&text.len()) && text.bytes().all(good) && !text.starts_with(['.', '-'])
+    (1..=MAX_IMAGE_TAG_BYTES).contains(&text.len())
+        && text.bytes().all(good)
+        && !text.starts_with(['.', '-'])
 }
 
 fn is_part(text: &str) -> bool {

@@ -63,11 +63,22 @@ pub enum HttpError {
         /// The first line of what it said.
         text: String,
     },
-    /// No connection, or it broke.
+    /// No connection, so that nothing was sent; or none until the end of an answer to a request that changes nothing.
     #[error(
         "cannot reach `{url}`: {problem}\nhelp: see that it runs and that the address is right; nothing was changed"
     )]
     Unreachable {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+    /// A request that may change something was sent, and its answer did not come.
+    #[error(
+        "no answer from `{url}`: {problem}; the server may have done what was asked for\nhelp: see there whether it was done, then run the \
+         command again"
+    )]
+    NoAnswer {
         /// The URL.
         url: String,
         /// What happened.
@@ -199,9 +210,18 @@ impl RemoteClient {
             }
         }
         let url = address.canonical();
-        let unreachable = |problem: String| HttpError::Unreachable {
-            url: address.to_string(),
-            problem,
+        let only_reads = method.is_safe();
+        let failed = |error: outhaul_http::HttpError| {
+            let (url, problem) = (address.to_string(), error.problem());
+            match error {
+                outhaul_http::HttpError::Certificate { .. } => HttpError::Certificate {
+                    url,
+                    problem,
+                    authority: self.authority.clone(),
+                },
+                error if error.may_be_sent() && !only_reads => HttpError::NoAnswer { url, problem },
+                _ => HttpError::Unreachable { url, problem },
+            }
         };
         let mut request = self.http.request(method, &url);
         for (name, value) in headers {
@@ -211,17 +231,9 @@ impl RemoteClient {
             None => request.send(),
             Some(bytes) => request.send_bytes(&bytes),
         };
-        let answer = answer.map_err(|error| match error {
-            outhaul_http::HttpError::Certificate { problem, .. } => HttpError::Certificate {
-                url: address.to_string(),
-                problem,
-                authority: self.authority.clone(),
-            },
-            error => unreachable(error.problem()),
-        })?;
+        let answer = answer.map_err(failed)?;
         let status = answer.status();
-        let bytes = answer.bytes(MAX_ANSWER_BYTES);
-        let bytes = bytes.map_err(|error| unreachable(error.problem()))?;
+        let bytes = answer.bytes(MAX_ANSWER_BYTES).map_err(failed)?;
         Ok(RemoteResponse { status, bytes })
     }
 }
@@ -352,5 +364,35 @@ mod tests {
         let error = fetch(&url, None).unwrap_err();
         assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
         peer.join().unwrap();
+    }
+
+    #[test]
+    fn a_change_that_was_sent_and_not_answered_is_not_called_undone() {
+        use std::io::{BufRead as _, BufReader};
+
+        // Reads one request and closes the connection without an answer.
+        let once = |method: Method| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let peer = std::thread::spawn(move || {
+                // A request that only reads is sent once more.
+                for stream in listener.incoming().take(1) {
+                    let lines = BufReader::new(stream.unwrap())
+                        .lines()
+                        .map_while(Result::ok);
+                    assert!(lines.take_while(|line| !line.is_empty()).count() > 0);
+                }
+            });
+            let client = RemoteClient::new(None).unwrap();
+            let body = (method == Method::POST).then(Vec::new);
+            let error = client.send(method, &url, &[], body).unwrap_err();
+            peer.join().unwrap();
+            error
+        };
+        let changed = once(Method::POST);
+        assert!(matches!(changed, HttpError::NoAnswer { .. }), "{changed}");
+        assert!(!changed.to_string().contains("nothing was changed"));
+        let read = once(Method::GET);
+        assert!(matches!(read, HttpError::Unreachable { .. }), "{read}");
     }
 }

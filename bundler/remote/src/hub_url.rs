@@ -3,6 +3,8 @@
 //! What comes in: a text. What goes out: the same, or what to write in its place when it is the address of one of the hub's pages or of its
 //! login: what programs ask for is added to it. Whether something answers there is not asked.
 
+use outhaul_kit::url::UrlParts;
+
 /// Parts of paths that are the hub's own, or an identity provider's.
 const OF_PAGES: [&str; 4] = [".well-known", "login", "logout", "oauth2"];
 
@@ -12,7 +14,9 @@ const OF_PAGES: [&str; 4] = [".well-known", "login", "logout", "oauth2"];
 /// What is wrong, with what to write.
 pub fn hub_url(text: &str) -> Result<String, String> {
     let (address, rest) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
-    let (scheme, behind) = address.split_once("://").unwrap_or(("", address));
+    let scheme = UrlParts::of(address).map_or("", |url| url.scheme);
+    let behind = address.strip_prefix(scheme).unwrap_or(address);
+    let behind = behind.strip_prefix("://").unwrap_or(behind);
     let mut parts: Vec<&str> = behind.split('/').collect();
     let is_page =
         |at: &usize| OF_PAGES.contains(&parts[*at]) || parts[*at..].starts_with(&["api", "v1"]);

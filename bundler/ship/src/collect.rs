@@ -22,7 +22,9 @@ use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
 use outhaul_files::list;
 use outhaul_git::source::git::Packed;
-use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{
+    self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
+};
 use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
@@ -83,9 +85,9 @@ type Key = (String, Option<String>, Option<String>);
 pub struct Collector<'a> {
     sources: &'a SourceMap,
     cache: &'a Cache,
-    opened: BTreeMap<Key, Result<(Opened, String), Arc<SourceError>>>,
+    opened: BTreeMap<Key, Result<(OpenedSource, String), Arc<SourceError>>>,
     /// Repositories that rendered files name besides the workloads' own.
-    others: BTreeMap<OtherKey, Result<(Opened, Ref), Arc<SourceError>>>,
+    others: BTreeMap<OtherKey, Result<(OpenedSource, Ref), Arc<SourceError>>>,
     /// Who brings images, and those that are here, by their whole names and chosen platforms.
     images: Option<&'a dyn ImageSource>,
     /// Who brings the files that workloads list.
@@ -364,7 +366,7 @@ impl<'a> Collector<'a> {
         name: &str,
         assignment: &RenderedAssignment,
         pin: Option<&String>,
-    ) -> Result<Option<&(Opened, String)>, CollectError> {
+    ) -> Result<Option<&(OpenedSource, String)>, CollectError> {
         let manifests = &assignment.manifests;
         let Some(repo) = manifests.get("repo").filter(|repo| !repo.is_empty()) else {
             return Ok(None);
@@ -427,7 +429,7 @@ impl<'a> Collector<'a> {
 fn serve_own(
     name: &str,
     assignment: &RenderedAssignment,
-    opened: &Opened,
+    opened: &OpenedSource,
     serving: &mut Serving,
 ) -> bool {
     // Of a plain folder there is no commit that could be fetched.
@@ -448,7 +450,7 @@ fn serve_own(
 }
 
 /// Whether its own repository travels as a pack, and no file of it besides.
-fn is_served_whole(assignment: &RenderedAssignment, opened: &Opened) -> bool {
+fn is_served_whole(assignment: &RenderedAssignment, opened: &OpenedSource) -> bool {
     let mut serving = Serving::default();
     serve_own("", assignment, opened, &mut serving)
 }

@@ -11,7 +11,7 @@ use outhaul_bundle::zarf;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
-use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits};
+use outhaul_git::source::{self, GitReference, OpenedSource, SourceError, TreeLimits};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
 use outhaul_plane::packages;
@@ -322,7 +322,7 @@ pub fn open(
     platform: &Platform,
     repo: &str,
     branch: &str,
-) -> Result<(GitReference, Opened), SourceError> {
+) -> Result<(GitReference, OpenedSource), SourceError> {
     let reference = match branch {
         "" => GitReference::Head,
         branch => GitReference::Branch(branch.to_owned()),

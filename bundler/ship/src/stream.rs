@@ -33,7 +33,7 @@ use outhaul_plane::delivery::statements;
 use outhaul_record::plan::Shipped as _;
 use outhaul_record::record::Record;
 use outhaul_sites::Sites;
-use outhaul_sites::readers::{self, Reader};
+use outhaul_sites::readers::{self, NamedRecipient};
 
 pub mod agent;
 mod built;
@@ -93,7 +93,7 @@ pub struct BundleRequest<'a> {
     pub recipients: BTreeSet<Name>,
     /// For whom everything is encrypted; without it the bundle can be read by anybody. A list of nobody is
     /// refused.
-    pub readers: Option<&'a [Reader]>,
+    pub readers: Option<&'a [NamedRecipient]>,
     /// Use a new number even when nothing changed.
     pub renew: bool,
     /// Make nothing where an assignment of the streams is broken.

@@ -5,19 +5,21 @@
 //! replaces. A kit is good for one key; a second one is refused and named. A report is signed by a key
 //! that was approved before.
 
-use std::path::PathBuf;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::{
-    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, PAYLOAD_TYPE, Report, ReportEvent,
+    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, MAX_REPORTS_BYTES, PAYLOAD_TYPE, Report, ReportEvent,
 };
 use outhaul_bundle::{Digest, Instruction};
-use outhaul_kit::durable::FileError;
+use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::media;
 use outhaul_signer::enrol::{MIN_FINGERPRINT_DIGITS, proven_kit};
+use outhaul_signer::envelope::{EnvelopeLine, next_line};
 use outhaul_signer::{Envelope, PublicKey};
 
-use super::{MAX_REPORTS_BYTES, SiteError, SiteRecord, Sites};
+use super::{SiteError, SiteRecord, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +32,13 @@ pub struct SettledRequest {
     pub what: String,
     /// Why the site refused it for good, if it did.
     pub refused: Option<String>,
+}
+
+/// Whether the files after one are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    On,
+    Stop,
 }
 
 /// What a line of a report file says of an order.
@@ -258,41 +267,65 @@ impl Sites<'_> {
     pub fn settle_files(&self, files: &[PathBuf]) -> Settled {
         let mut done = Settled::default();
         for file in files {
-            let bytes = match media::read_file(file, MAX_REPORTS_BYTES) {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    done.unread.push(error);
-                    continue;
-                }
-            };
-            let lines = bytes.split(|byte| *byte == b'\n');
-            let is_report = |line: &&[u8]| {
-                let envelope = Envelope::from_json(line).ok();
-                envelope.is_some_and(|envelope| {
-                    Report::from_bytes(envelope.unverified_payload()).is_ok()
-                })
-            };
-            let broken = lines.clone().filter(|line| !line.trim_ascii().is_empty());
-            let broken = broken.filter(|line| !is_report(line)).count();
-            if broken > 0 {
-                done.no_reports.push((file.clone(), broken));
-            }
-            for line in lines {
-                match self.settle(line) {
-                    Ok(SettleLine::Other) => {}
-                    Ok(SettleLine::Settled(one)) => done.settled.push(one),
-                    Ok(SettleLine::UnknownKey(one)) => done.unknown.push(one),
-                    Err(error) => {
-                        done.stopped = Some(match done.settled.is_empty() {
-                            true => error,
-                            false => SiteError::Settling(Box::new(error)),
-                        });
-                        return done;
-                    }
-                }
+            if self.settle_file(file, &mut done) == Goes::Stop {
+                break;
             }
         }
         done
+    }
+
+    fn settle_file(&self, file: &Path, done: &mut Settled) -> Goes {
+        let open = media::open_file(file).and_then(|open| {
+            media::bounded(open, MAX_REPORTS_BYTES).map_err(durable::at("read", file))
+        });
+        let mut lines = match open {
+            Ok(open) => BufReader::new(open),
+            Err(error) => {
+                done.unread.push(error);
+                return Goes::On;
+            }
+        };
+        let is_report = |line: &[u8]| {
+            let envelope = Envelope::from_json(line).ok();
+            envelope
+                .is_some_and(|envelope| Report::from_bytes(envelope.unverified_payload()).is_ok())
+        };
+        let (mut broken, mut goes) = (0, Goes::On);
+        loop {
+            let line = match next_line(&mut lines) {
+                Ok(Some(EnvelopeLine::Whole(line))) => line,
+                Ok(Some(EnvelopeLine::TooLong)) => {
+                    broken += 1;
+                    continue;
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    done.unread.push(durable::at("read", file)(error));
+                    break;
+                }
+            };
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            broken += usize::from(!is_report(&line));
+            match self.settle(&line) {
+                Ok(SettleLine::Other) => {}
+                Ok(SettleLine::Settled(one)) => done.settled.push(one),
+                Ok(SettleLine::UnknownKey(one)) => done.unknown.push(one),
+                Err(error) => {
+                    done.stopped = Some(match done.settled.is_empty() {
+                        true => error,
+                        false => SiteError::Settling(Box::new(error)),
+                    });
+                    goes = Goes::Stop;
+                    break;
+                }
+            }
+        }
+        if broken > 0 {
+            done.no_reports.push((file.to_owned(), broken));
+        }
+        goes
     }
 
     /// Drops the orders that a line of a report file says were carried out. A line that is no such

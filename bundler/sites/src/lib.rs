@@ -29,7 +29,6 @@ mod running;
 
 pub use enrolment::{NewKit, authority};
 pub use incoming::{Approval, EnrolmentCandidate, SettleLine, Settled, SettledRequest};
-pub use reports::MAX_REPORTS_BYTES;
 pub use running::{ReportLine, RunningBundle, Seen};
 
 /// The format's name; another is refused.

@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 5;
 
 /// Somebody who is to read a sealed bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reader {
+pub struct NamedRecipient {
     /// The site's or stream's name, as messages show it.
     pub name: Name,
     /// Its public key.
@@ -48,7 +48,7 @@ pub fn sealable(sites: &[SiteRecord]) -> Vec<&SiteRecord> {
 ///
 /// # Errors
 /// A sentence for each reader whom the record contradicts.
-pub fn checked(readers: &[Reader], sites: &[SiteRecord]) -> Result<(), Vec<String>> {
+pub fn checked(readers: &[NamedRecipient], sites: &[SiteRecord]) -> Result<(), Vec<String>> {
     let by_name: BTreeMap<&str, &SiteRecord> = sites
         .iter()
         .map(|site| (site.site.as_str(), site))
@@ -131,7 +131,7 @@ fn revoked(site: &str, order: u64) -> String {
 /// with its role and its name for people. Its bundle is for the `recipients` alone, for every site where none is named. Of a revoked site
 /// it is meant so.
 pub fn doubtful(
-    readers: &[Reader],
+    readers: &[NamedRecipient],
     sites: &[SiteRecord],
     streams: &[(Name, String)],
     recipients: &[Name],
@@ -142,7 +142,7 @@ pub fn doubtful(
     let strangers = readers
         .iter()
         .filter(|one| !known.contains(&one.name.as_str()));
-    let strangers: Vec<&Reader> = strangers.collect();
+    let strangers: Vec<&NamedRecipient> = strangers.collect();
     for stranger in &strangers {
         let name = stranger.name.as_str();
         let message = format!(
@@ -222,8 +222,8 @@ mod tests {
         site
     }
 
-    fn reader(name: &str, key: &Recipient) -> Reader {
-        Reader {
+    fn reader(name: &str, key: &Recipient) -> NamedRecipient {
+        NamedRecipient {
             name: name.parse().unwrap(),
             key: key.clone(),
         }
@@ -312,7 +312,7 @@ mod tests {
         ];
         let streams = [("dev-press".parse().unwrap(), "dev/press".to_owned())];
         let found = |readers: &[(&str, &Recipient)], meant: &[&str]| {
-            let readers: Vec<Reader> = readers
+            let readers: Vec<NamedRecipient> = readers
                 .iter()
                 .map(|(name, key)| reader(name, key))
                 .collect();

@@ -4,18 +4,19 @@
 //! and a remark about each thing that is no report or was not looked at. Who signed a line is checked there; nothing is written, and it
 //! knows no network: who asks brings the answers.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::Report;
+use outhaul_bundle::report::{MAX_REPORTS_BYTES, Report};
+use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::format_count::format_count;
 use outhaul_kit::media::{self, Bounds, Media};
 use outhaul_signer::Envelope;
+use outhaul_signer::envelope::{EnvelopeLine, next_line};
 
 use super::{ReportLine, Seen, SiteError, Sites};
-
-/// Largest file of reports of a site, in bytes, as sites write them onto sticks.
-pub const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How far a stick is looked through.
 const BOUNDS: Bounds = Bounds {
@@ -39,8 +40,11 @@ impl Sites<'_> {
         remark: &dyn Fn(&str),
     ) -> Result<(), SiteError> {
         if !path.is_dir() {
-            let bytes = media::read_file(path, MAX_REPORTS_BYTES).map_err(SiteError::Named)?;
-            return self.note_lines(path, &bytes, seen, remark);
+            let file = media::open_file(path).map_err(SiteError::Named)?;
+            return match self.note_file(path, file, seen, remark)? {
+                Ok(()) => Ok(()),
+                Err(error) => Err(SiteError::Named(error)),
+            };
         }
         let folder = Media::open(path).map_err(SiteError::Named)?;
         let found = folder.files(BOUNDS, |name| media::is_named(Path::new(name), "reports"));
@@ -55,11 +59,14 @@ impl Sites<'_> {
             ));
         }
         for file in &found.files {
-            match folder.read(file, MAX_REPORTS_BYTES) {
-                Ok(Some(bytes)) => self.note_lines(&path.join(file), &bytes, seen, remark)?,
-                Ok(None) => {}
-                // The reports of other sites are in other files.
-                Err(error) => remark(&format!("left out: {error}")),
+            let noted = match folder.open_file(file) {
+                Ok(Some(open)) => self.note_file(&path.join(file), open, seen, remark)?,
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            // The reports of other sites are in other files.
+            if let Err(error) = noted {
+                remark(&format!("left out: {error}"));
             }
         }
         Ok(())
@@ -90,7 +97,8 @@ impl Sites<'_> {
                 Some(report.number)
             });
             let lowest = numbers.min();
-            self.note_lines(Path::new(hub), &lines, seen, remark)?;
+            let failed = self.note_lines(Path::new(hub), &mut lines.as_slice(), seen, remark)?;
+            failed.map_err(SiteError::Named)?;
             // Each answer has to go on from the one before.
             if seen.running(site.as_str()).is_ok() || lowest.is_none() || lowest == before {
                 return Ok(());
@@ -103,19 +111,44 @@ impl Sites<'_> {
         Ok(())
     }
 
-    /// Takes in the lines of one file, and says what of it is no report.
+    /// Takes in the lines of one open file. The inner error is of the file, and says that it is too large, too.
+    fn note_file(
+        &self,
+        path: &Path,
+        file: File,
+        seen: &mut Seen,
+        remark: &dyn Fn(&str),
+    ) -> Result<Result<(), FileError>, SiteError> {
+        match media::bounded(file, MAX_REPORTS_BYTES) {
+            Ok(file) => self.note_lines(path, &mut BufReader::new(file), seen, remark),
+            Err(error) => Ok(Err(durable::at("read", path)(error))),
+        }
+    }
+
+    /// Takes in lines, and says what of them is no report. The inner error is that of the reader.
     fn note_lines(
         &self,
         path: &Path,
-        bytes: &[u8],
+        lines: &mut dyn BufRead,
         seen: &mut Seen,
         remark: &dyn Fn(&str),
-    ) -> Result<(), SiteError> {
-        let mut damaged = 0usize;
-        for line in lines_of(bytes) {
-            damaged += usize::from(self.note_running(line, seen)? == ReportLine::Damaged);
-        }
-        if bytes.is_empty() {
+    ) -> Result<Result<(), FileError>, SiteError> {
+        let (mut damaged, mut is_empty) = (0usize, true);
+        let mut lines = lines;
+        let read = loop {
+            let is_damaged = match next_line(&mut lines) {
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(durable::at("read", path)(error)),
+                Ok(Some(EnvelopeLine::Whole(line))) if line.is_empty() => false,
+                Ok(Some(EnvelopeLine::Whole(line))) => {
+                    self.note_running(&line, seen)? == ReportLine::Damaged
+                }
+                Ok(Some(EnvelopeLine::TooLong)) => true,
+            };
+            is_empty = false;
+            damaged += usize::from(is_damaged);
+        };
+        if is_empty && read.is_ok() {
             remark(&format!("`{}` is empty: it has no report", path.display()));
         }
         if damaged > 0 {
@@ -126,7 +159,7 @@ impl Sites<'_> {
                 if damaged == 1 { "is" } else { "are" }
             ));
         }
-        Ok(())
+        Ok(read)
     }
 }
 
@@ -230,6 +263,21 @@ mod tests {
         assert!(said.contains("cut.reports`: 1 line is no report"), "{said}");
         assert!(said.contains("empty.reports` is empty"), "{said}");
         assert!(!said.contains("other.txt"), "{said}");
+        let large = folder.path().join("reports/large.reports");
+        let file = File::create(&large).unwrap();
+        file.set_len(MAX_REPORTS_BYTES + 1).unwrap();
+        let (alone, _) = read(&large);
+        let Err(SiteError::Named(error)) = alone else {
+            panic!("{alone:?}")
+        };
+        assert!(
+            error
+                .to_string()
+                .contains("larger than the 1073741824 bytes")
+        );
+        let (seen, said) = read(folder.path());
+        assert_eq!(seen.unwrap().running("drone-7").unwrap().number, 3);
+        assert!(said.contains("large.reports`: it is larger than"), "{said}");
         let (missing, _) = read(&folder.path().join("gone.reports"));
         assert!(matches!(missing, Err(SiteError::Named(_))));
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 use outhaul_sites::Sites;
-use outhaul_sites::readers::{Reader, doubtful};
+use outhaul_sites::readers::{NamedRecipient, doubtful};
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -202,7 +202,7 @@ impl Args {
         &self,
         platform: &Platform,
         fleet: &Fleet,
-        readers: Option<&[Reader]>,
+        readers: Option<&[NamedRecipient]>,
     ) -> Result<Diagnostics, Failure> {
         let Some(readers) = readers else {
             return Ok(Diagnostics::new());

@@ -343,7 +343,10 @@ fn seal_line(index: &Index) -> String {
     match sealed.first() {
         None => "no: whoever has the file can read it".to_owned(),
         Some(first) if sealed.len() == index.blobs.len() => {
-            format!("for {}; nobody else can read the contents", first.readers())
+            format!(
+                "for {}; no other key can read the contents",
+                first.readers()
+            )
         }
         Some(first) => format!(
             "in part: {} of {} blobs, for {}",

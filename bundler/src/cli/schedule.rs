@@ -134,7 +134,7 @@ fn print_text(control_plane: &ControlPlane, schedule: &Schedule, choices: &Choic
     if !waiting.is_empty() {
         say(&format!("assigned nowhere: {}", waiting.join(", ")));
         say(&format!(
-            "help: `outhaul explain … {}` says why",
+            "help: `outhaul explain … {}` shows why",
             waiting[0]
         ));
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
-use outhaul_sites::readers::Reader;
+use outhaul_sites::readers::NamedRecipient;
 
 /// Seal values for sites, and make keys to seal for
 #[derive(Debug, clap::Args)]
@@ -120,7 +120,7 @@ impl ReaderArgs {
     ///
     /// # Errors
     /// [`Failure`] for a file that cannot be read or names nobody, and for a key that is not one.
-    pub fn readers(&self) -> Result<Option<Vec<Reader>>, Failure> {
+    pub fn readers(&self) -> Result<Option<Vec<NamedRecipient>>, Failure> {
         if self.recipient.is_empty() && self.recipients.is_empty() {
             return Ok(None);
         }
@@ -136,7 +136,7 @@ impl ReaderArgs {
     }
 }
 
-fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
+fn from_file(path: &Path) -> Result<Vec<NamedRecipient>, Failure> {
     let bytes = durable::read(path, 1024 * 1024)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -165,7 +165,7 @@ fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
 }
 
 /// One reader; `form` is how one is written at `place`.
-fn reader(name: &str, key: &str, place: &str, form: &str) -> Result<Reader, Failure> {
+fn reader(name: &str, key: &str, place: &str, form: &str) -> Result<NamedRecipient, Failure> {
     let failed = |error: &dyn std::error::Error| {
         Failure::say(failure::USAGE, format!("{place}: {error}")).help(format!(
             "write {form}; `outhaul site list --recipients` prints the lines of approved sites"
@@ -177,7 +177,7 @@ fn reader(name: &str, key: &str, place: &str, form: &str) -> Result<Reader, Fail
         "" => key.id().parse().map_err(|error| failed(&error))?,
         name => name.parse().map_err(|error| failed(&error))?,
     };
-    Ok(Reader { name, key })
+    Ok(NamedRecipient { name, key })
 }
 
 impl Args {

@@ -370,7 +370,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Fai
     let stream = &index.stream;
     if input.environment() != stream.environment.as_str() {
         let message = format!(
-            "the bundle is of environment `{}`, `--environment` says `{}`",
+            "the bundle is of environment `{}`, `--environment` names `{}`",
             stream.environment,
             input.environment()
         );

@@ -328,7 +328,7 @@ fn make_repositories(folder: &Path) -> Result<(), DemoError> {
 }
 
 fn git_in(folder: &Path) -> Typed {
-    let mut typed = Typed::new(Path::new("git"), folder)
+    let mut typed = Typed::git(folder)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1");
     for who in ["AUTHOR", "COMMITTER"] {

@@ -13,20 +13,32 @@ use super::DemoError;
 #[derive(Debug)]
 pub struct Typed {
     command: Command,
+    /// Arguments at its beginning that a user would not type.
+    hidden: usize,
     allowed: Vec<i32>,
 }
 
 impl Typed {
     /// A command that runs in `folder`.
     pub fn new(program: &Path, folder: &Path) -> Self {
-        let mut command = Command::new(program);
+        Self::of(Command::new(program), folder)
+    }
+
+    /// `git`, as every part of Outhaul starts it.
+    pub fn git(folder: &Path) -> Self {
+        Self::of(outhaul_git::source::git::plain(), folder)
+    }
+
+    fn of(mut command: Command, folder: &Path) -> Self {
         // All options are typed: a project file of a folder above is about something else.
         command
             .current_dir(folder)
             .env("OUTHAUL_PROJECT", "none")
             .stdin(Stdio::null());
+        let hidden = command.get_args().count();
         Self {
             command,
+            hidden,
             allowed: vec![0],
         }
     }
@@ -94,7 +106,7 @@ impl Typed {
             .file_name()
             .unwrap_or_default();
         let mut text = program.to_string_lossy().into_owned();
-        for argument in self.command.get_args() {
+        for argument in self.command.get_args().skip(self.hidden) {
             text.push(' ');
             text.push_str(&argument.to_string_lossy());
         }

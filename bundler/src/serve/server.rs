@@ -48,7 +48,7 @@ pub(super) struct ServiceStatus {
 pub(super) struct Shown {
     pub last_snapshot: Option<Digest>,
     pub last_success: Option<Timestamp>,
-    pub last_error: Option<state::Trouble>,
+    pub last_error: Option<state::LastFailure>,
     /// What stays as it was or is left out, and why.
     pub broken: Vec<String>,
     pub next_run: Option<Timestamp>,

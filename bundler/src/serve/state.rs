@@ -25,19 +25,19 @@ const LOCK: &str = "serve.lock";
 #[serde(deny_unknown_fields)]
 pub struct State {
     /// By name.
-    pub environments: BTreeMap<String, Known>,
+    pub environments: BTreeMap<String, EnvironmentMemory>,
 }
 
 /// What is known of one environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct EnvironmentMemory {
     /// What was done last.
     pub done: Option<LastRun>,
     /// When that was.
     pub last_success: Option<Timestamp>,
     /// What keeps it from being done again.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<LastFailure>,
 }
 
 /// What was bundled and published.
@@ -55,7 +55,7 @@ pub struct LastRun {
 /// Why an environment could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trouble {
+pub struct LastFailure {
     /// Since when it is this.
     pub since: Timestamp,
     /// What it is, for people.

@@ -15,7 +15,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
-use super::state::{Known, LastRun};
+use super::state::{EnvironmentMemory, LastRun};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
@@ -98,7 +98,7 @@ pub(super) fn chain_problem(error: &PromoteError) -> RoundProblem {
 pub(super) fn bring(
     one: &EnvironmentConfig,
     request: &LoadRequest,
-    known: &Known,
+    known: &EnvironmentMemory,
     memory: &mut MemoryCache,
     now: Timestamp,
     lines: &mut Vec<String>,

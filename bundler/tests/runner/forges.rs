@@ -10,9 +10,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::index::Source;
+use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_control::ControlPlane;
-use outhaul_control::snapshot::snapshot;
 use outhaul_git::program::Credential;
 use outhaul_git::source::Cache;
 use outhaul_remote::forge::{Access, ForgeError, ForgeKind, connect};
@@ -86,7 +85,7 @@ impl ForgeFixture {
         let desired = Desired {
             environment: "dev",
             tree: &tree.collect(),
-            snapshot: &snapshot(of("dev"), of("main"), Vec::new()),
+            snapshot: &Snapshot::of(of("dev"), of("main"), Vec::new()),
             promoted: None,
             failures: &BTreeMap::new(),
             undecided: &BTreeMap::new(),

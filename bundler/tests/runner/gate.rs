@@ -391,7 +391,7 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
         let (_, out, _) = made.ok(&format!("inspect --fleet fleet second{number}/{file}"));
         let message = match seal {
             "" => "sealed      no: whoever has the file can read it",
-            _ => "sealed      for `edge-1`; nobody else can read the contents",
+            _ => "sealed      for `edge-1`; no other key can read the contents",
         };
         assert!(out.contains(message), "{out}");
     }

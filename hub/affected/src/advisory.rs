@@ -16,10 +16,10 @@ use crate::shown::shown;
 use crate::version::{self, begins_with_a_digit, is_version};
 use crate::vulnerability::Vulnerability;
 
-/// Largest advisory, in bytes.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Largest advisory, and largest statement about one, in bytes.
+pub const MAX_ADVISORY_BYTES: usize = outhaul_vex::MAX_BYTES;
 /// Longest name of an advisory, in bytes.
-const MAX_NAME_BYTES: usize = 128;
+pub const MAX_ADVISORY_NAME_BYTES: usize = 128;
 /// How much of a summary is kept, in characters.
 const MAX_SUMMARY: usize = 300;
 
@@ -88,13 +88,13 @@ struct Span {
 #[non_exhaustive]
 pub enum AdvisoryError {
     /// It has no usable name.
-    #[error("its `id` is not a name of 1 to {MAX_NAME_BYTES} visible characters")]
+    #[error("its `id` is not a name of 1 to {MAX_ADVISORY_NAME_BYTES} visible characters")]
     Name,
     /// Not JSON of this form.
     #[error("it is not an advisory in the form of OSV: {0}")]
     Json(#[from] serde_json::Error),
     /// Larger than any real one.
-    #[error("it has {0} bytes, the limit is {MAX_BYTES}")]
+    #[error("it has {0} bytes, the limit is {MAX_ADVISORY_BYTES}")]
     TooLarge(usize),
 }
 
@@ -156,7 +156,7 @@ impl Advisory {
     /// # Errors
     /// [`AdvisoryError`]
     pub fn read(bytes: &[u8]) -> Result<Self, AdvisoryError> {
-        if bytes.len() > MAX_BYTES {
+        if bytes.len() > MAX_ADVISORY_BYTES {
             return Err(AdvisoryError::TooLarge(bytes.len()));
         }
         // Some editors write a mark before the text.
@@ -265,13 +265,13 @@ impl Advisory {
             };
             let why = format!(
                 "packages of `{}` are in no bill of materials here",
-                shown(of, MAX_NAME_BYTES)
+                shown(of, MAX_ADVISORY_NAME_BYTES)
             );
             self.unlist(product, why);
             return;
         };
         if !distribution.release.is_empty() && !begins_with_a_digit(&distribution.release) {
-            let release = shown(&distribution.release, MAX_NAME_BYTES);
+            let release = shown(&distribution.release, MAX_ADVISORY_NAME_BYTES);
             let why = format!(
                 "no package is known to be of release `{release}`: releases are compared by number"
             );
@@ -282,7 +282,7 @@ impl Advisory {
         let odd: Vec<String> = bounds
             .flatten()
             .filter(|text| !is_version(kind, text))
-            .map(|text| shown(text, MAX_NAME_BYTES))
+            .map(|text| shown(text, MAX_ADVISORY_NAME_BYTES))
             .collect();
         for text in odd {
             let why = format!("`{text}` is not a valid version, so it bounds nothing");
@@ -293,7 +293,10 @@ impl Advisory {
         let (versions, odd): (BTreeSet<_>, BTreeSet<_>) =
             affected.versions.into_iter().partition(is_named);
         for text in odd {
-            let (text, of) = (shown(&text, MAX_NAME_BYTES), shown(&name, MAX_NAME_BYTES));
+            let (text, of) = (
+                shown(&text, MAX_ADVISORY_NAME_BYTES),
+                shown(&name, MAX_ADVISORY_NAME_BYTES),
+            );
             let why = format!("`{text}` of `{of}` is not a valid version");
             self.unlist(&name, why);
         }
@@ -309,15 +312,15 @@ impl Advisory {
                 "ECOSYSTEM" | "SEMVER" => subject.spans.extend(spans(kind, range.events)),
                 "GIT" if !subject.versions.is_empty() => {}
                 "GIT" => {
-                    let name = shown(&subject.name, MAX_NAME_BYTES);
+                    let name = shown(&subject.name, MAX_ADVISORY_NAME_BYTES);
                     let why = format!("ranges of commits of `{name}` are not compared");
                     self.unmatch(&subject.name, why.clone());
                     self.commits.insert(why);
                 }
                 other => {
                     let (other, name) = (
-                        shown(other, MAX_NAME_BYTES),
-                        shown(&subject.name, MAX_NAME_BYTES),
+                        shown(other, MAX_ADVISORY_NAME_BYTES),
+                        shown(&subject.name, MAX_ADVISORY_NAME_BYTES),
                     );
                     let why = format!("ranges of type `{other}` of `{name}` are not compared");
                     self.unlist(&subject.name, why);
@@ -336,7 +339,7 @@ impl Advisory {
         } else if !self.commits.iter().any(|why| why.contains(&subject.name)) {
             let why = format!(
                 "it names no versions of `{}`",
-                shown(&subject.name, MAX_NAME_BYTES)
+                shown(&subject.name, MAX_ADVISORY_NAME_BYTES)
             );
             self.unlist(&subject.name, why);
         }
@@ -349,7 +352,7 @@ impl Advisory {
     }
 
     fn unmatch(&mut self, product: &str, why: String) {
-        let product = shown(product, MAX_NAME_BYTES);
+        let product = shown(product, MAX_ADVISORY_NAME_BYTES);
         self.unmatched.insert(Unmatched { product, why });
     }
 
@@ -474,7 +477,8 @@ fn others(all: Vec<String>, own: &str) -> BTreeSet<String> {
 }
 
 fn is_name(text: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    (1..=MAX_ADVISORY_NAME_BYTES).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The summary, or the first line of what follows it.

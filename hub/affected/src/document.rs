@@ -17,14 +17,14 @@ const MAX_NOTES: usize = 100;
 
 /// A document that was read, with its text.
 #[derive(Debug)]
-pub enum Document {
+pub enum VulnerabilityDocument {
     /// An advisory.
     Advisory(Box<Advisory>, String),
     /// Statements about exploitability.
     Statements(Vec<Statement>, String),
 }
 
-impl Document {
+impl VulnerabilityDocument {
     /// What is expected, for whoever brought something else.
     pub const EXPECTED: &str = "expected advisories in the form of OSV (`id`, `modified`, `affected`) or documents in the form of \
                                 OpenVEX, one a file";
@@ -98,7 +98,7 @@ mod tests {
                 {{"vulnerability":"CVE-1","products":[{}],"status":"fixed"}}]}}"#,
             products.join(",")
         );
-        let document = Document::read(text.into_bytes(), i64::MAX).unwrap();
+        let document = VulnerabilityDocument::read(text.into_bytes(), i64::MAX).unwrap();
         let notes = document.unmatched(&BTreeSet::new());
         assert_eq!(notes.len(), MAX_NOTES + 1);
         assert!(notes[MAX_NOTES].why.starts_with("150 more"));
@@ -107,14 +107,15 @@ mod tests {
     #[test]
     fn a_document_that_begins_with_a_byte_order_mark_is_the_same_without_it() {
         let text = r#"{"id":"A-1","modified":"2026-11-20T00:00:00Z","affected":[]}"#;
-        let marked = Document::read(format!("\u{feff}{text}").into_bytes(), i64::MAX).unwrap();
-        assert!(matches!(marked, Document::Advisory(_, body) if body == text));
+        let marked =
+            VulnerabilityDocument::read(format!("\u{feff}{text}").into_bytes(), i64::MAX).unwrap();
+        assert!(matches!(marked, VulnerabilityDocument::Advisory(_, body) if body == text));
     }
 
     #[test]
     fn a_document_of_another_context_is_no_advisory() {
         let text = r#"{"@context":"https://example.org/vex","author":"A","timestamp":"2026-11-01T00:00:00Z","statements":[]}"#;
-        let problem = Document::read(text.as_bytes().to_vec(), i64::MAX).unwrap_err();
+        let problem = VulnerabilityDocument::read(text.as_bytes().to_vec(), i64::MAX).unwrap_err();
         assert!(problem.starts_with("its `@context` is `https://example.org/vex`"));
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::advisory::{Advisory, Subject};
 use crate::materials::{CarriedImage, Component, ComponentKind};
-use crate::stated::{self, About, Known};
+use crate::stated::{self, About, KnownComponent};
 use crate::vulnerability::Vulnerability;
 
 /// A statement, and where it comes from.
@@ -237,7 +237,7 @@ fn about(statement: &Statement, found: LocatedComponent<'_>) -> Option<About> {
         ComponentKind::Image => {
             known_image(&component.image_name(), &component.purl, component.digest())
         }
-        _ => Known {
+        _ => KnownComponent {
             names: vec![component.purl.clone()],
             sha256: None,
         },
@@ -249,7 +249,7 @@ fn about(statement: &Statement, found: LocatedComponent<'_>) -> Option<About> {
 }
 
 /// What a bill says of an image.
-fn known_image(name: &str, purl: &str, digest: Option<&str>) -> Known {
+fn known_image(name: &str, purl: &str, digest: Option<&str>) -> KnownComponent {
     let mut names = vec![name.to_owned(), purl.to_owned()];
     // One that is asked for by its tag has the digest beside its package URL.
     if let Some(digest) = digest {
@@ -257,7 +257,7 @@ fn known_image(name: &str, purl: &str, digest: Option<&str>) -> Known {
         let path = path.split_once('@').map_or(path, |(path, _)| path);
         names.push(format!("{path}@sha256:{digest}?{query}"));
     }
-    Known {
+    KnownComponent {
         names,
         sha256: digest.map(str::to_owned),
     }

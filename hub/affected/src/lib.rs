@@ -16,8 +16,12 @@ mod unmatched;
 mod version;
 mod vulnerability;
 
-pub use advisory::{Advisory, AdvisoryError, Subject, Unmatched};
-pub use document::Document;
+pub use advisory::{
+    Advisory, AdvisoryError, MAX_ADVISORY_BYTES, MAX_ADVISORY_NAME_BYTES, Subject, Unmatched,
+};
+pub use document::VulnerabilityDocument;
 pub use examine::{Cleared, Finding, Hit, LocatedComponent, Stated, examine};
-pub use materials::{CarriedImage, Component, ComponentKind, Materials, MaterialsError};
+pub use materials::{
+    CarriedImage, Component, ComponentKind, MAX_BILL_BYTES, Materials, MaterialsError,
+};
 pub use release::Distribution;

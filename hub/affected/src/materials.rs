@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::purl::Purl;
 use crate::release::Distribution;
 
-/// Largest document, in bytes.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Largest bill of materials, in bytes.
+pub const MAX_BILL_BYTES: usize = 64 * 1024 * 1024;
 
 /// What kind of component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ pub enum MaterialsError {
     #[error("it is not a bill of materials in the form of CycloneDX")]
     Form,
     /// Larger than any real one.
-    #[error("it has {0} bytes, the limit is {MAX_BYTES}")]
+    #[error("it has {0} bytes, the limit is {MAX_BILL_BYTES}")]
     TooLarge(usize),
 }
 
@@ -190,7 +190,7 @@ impl Materials {
     /// # Errors
     /// [`MaterialsError`]
     pub fn read(bytes: &[u8]) -> Result<Self, MaterialsError> {
-        if bytes.len() > MAX_BYTES {
+        if bytes.len() > MAX_BILL_BYTES {
             return Err(MaterialsError::TooLarge(bytes.len()));
         }
         let document: Document = serde_json::from_slice(bytes)?;

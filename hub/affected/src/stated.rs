@@ -10,7 +10,7 @@ use crate::purl::Purl;
 
 /// What a bill of materials says that something is.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownComponent {
     /// Its names and package URLs.
     pub(crate) names: Vec<String>,
     /// Its SHA-256 in hexadecimal digits, where the bill has one.
@@ -27,7 +27,11 @@ pub(crate) enum About {
 }
 
 /// Whether a statement is about this package in this image, and how; `image` knows nothing for a package that is in no image.
-pub(crate) fn about(statement: &Statement, component: &Known, image: &Known) -> Option<About> {
+pub(crate) fn about(
+    statement: &Statement,
+    component: &KnownComponent,
+    image: &KnownComponent,
+) -> Option<About> {
     let of_product = |product: &outhaul_vex::Product| {
         let own = product
             .named
@@ -44,11 +48,11 @@ pub(crate) fn about(statement: &Statement, component: &Known, image: &Known) -> 
 }
 
 trait Fits {
-    fn fits(&self, known: &Known) -> Option<About>;
+    fn fits(&self, known: &KnownComponent) -> Option<About>;
 }
 
 impl Fits for Named {
-    fn fits(&self, known: &Known) -> Option<About> {
+    fn fits(&self, known: &KnownComponent) -> Option<About> {
         let is_nothing = self.names.is_empty() && self.hashes.is_empty();
         if is_nothing || !self.others.is_empty() {
             return None;

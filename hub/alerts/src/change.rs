@@ -129,11 +129,11 @@ pub struct Change {
 }
 
 /// What was known at the last look, by name; `None` before the first.
-pub type Known = Option<BTreeMap<String, String>>;
+pub type LastSeen = Option<BTreeMap<String, String>>;
 
 /// What changed since `before`, and what is to be known at the next look. At the first look only what needs somebody is a change,
 /// sites and gates that cannot be told: what people did before alerts were set up is no news.
-pub fn changes(before: &Known, now: &[Condition]) -> (Vec<Change>, BTreeMap<String, String>) {
+pub fn changes(before: &LastSeen, now: &[Condition]) -> (Vec<Change>, BTreeMap<String, String>) {
     let mut found = Vec::new();
     let mut known = BTreeMap::new();
     for condition in now {
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    fn announced(before: &Known, now: &[Condition]) -> Vec<(String, String, &'static str)> {
+    fn announced(before: &LastSeen, now: &[Condition]) -> Vec<(String, String, &'static str)> {
         let (found, _) = changes(before, now);
         let one = |change: Change| (change.was, change.now.status, change.severity.as_str());
         found.into_iter().map(one).collect()

@@ -132,7 +132,7 @@ fn print(output: Output, audit: &Audit) {
             console::fail(
                 TRUST,
                 &format!(
-                    "error: decision {} is not what its evidence says{text}",
+                    "error: decision {} does not match its evidence{text}",
                     one.id
                 ),
             );

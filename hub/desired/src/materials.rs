@@ -19,9 +19,9 @@ use outhaul_store::{Session, Store, StoreError};
 /// How the file name of a bill of materials ends.
 const BILL: &str = ".cdx.json";
 /// Largest bill that is taken, in bytes.
-pub const MAX_BILL_BYTES: u64 = 64 * 1024 * 1024;
+pub const MAX_BILL_BYTES: u64 = outhaul_affected::MAX_BILL_BYTES as u64;
 /// Most bytes of the bills of one bundle.
-const MAX_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_BILLS_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Whether a file is a bill of materials, or statements about exploitability, by its name in lower case.
 pub fn is_one(name: &str) -> bool {
@@ -194,7 +194,8 @@ impl BlobSink for Bills<'_> {
         let mut contents = blob.contents.iter();
         let is_wanted = contents.any(|content| self.wanted.contains_key(&content.digest));
         let plain: u64 = blob.contents.iter().map(|content| content.size).sum();
-        let is_small = blob.size.max(plain) <= MAX_BILL_BYTES && self.bytes + plain <= MAX_BYTES;
+        let is_small =
+            blob.size.max(plain) <= MAX_BILL_BYTES && self.bytes + plain <= MAX_BILLS_BYTES;
         if !is_wanted || blob.sealed.is_some() || !is_small {
             self.open = None;
             return Ok(None);

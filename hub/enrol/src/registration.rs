@@ -6,6 +6,7 @@
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::Enrolled;
+use outhaul_bundle::report::MAX_ENROLMENT_REQUEST_BYTES;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest};
 use outhaul_signer::enrol::{ProofError, proven_kit};
 use outhaul_signer::envelope::{Envelope, EnvelopeError};
@@ -194,6 +195,10 @@ impl EnrolError {
 /// [`EnrolError`] when one of them is wrong.
 pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
     let malformed = |problem: String| EnrolError::Malformed { problem };
+    if bytes.len() > MAX_ENROLMENT_REQUEST_BYTES {
+        let bound = format!("it has more than {MAX_ENROLMENT_REQUEST_BYTES} bytes");
+        return Err(malformed(bound));
+    }
     let envelope = Envelope::from_json(bytes).map_err(|error| malformed(error.to_string()))?;
     // The key is inside: read it unverified, then verify with it the very bytes it came in.
     let payload = envelope.unverified_payload();

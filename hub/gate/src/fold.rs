@@ -108,7 +108,7 @@ pub fn well_since(
     let mut above = running.report;
     for (one, seen) in observed {
         let number = one.report.number;
-        // A cluster that follows the repository by itself names no bundle, but the commit that it shows.
+        // A cluster that follows the repository directly names no bundle, but the commit that it shows.
         let is_enough =
             seen.bundle >= first || (seen.bundle == 0 && seen.base_commit == running.base_commit);
         let is_well = seen.role == site.role

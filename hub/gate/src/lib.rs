@@ -142,7 +142,7 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     let environment = &question.environment;
     if sites.is_empty() {
         reasons.push(format!(
-            "no-sites: no site of environment `{environment}` is registered, so nobody can confirm"
+            "no-sites: no site of environment `{environment}` is registered, so no site can confirm"
         ));
     } else if counted.is_empty() {
         reasons.push(
@@ -365,7 +365,7 @@ fn streams_without_sites(question: &GateQuestion, facts: &Facts<'_>) -> Vec<Stri
             .any(|site| site.role == role && site.revoked_ms.is_none())
         {
             notes.push(format!(
-                "cluster type `{}` has bundles but no site, so nobody confirms it",
+                "cluster type `{}` has bundles but no site, so that no site confirms it",
                 bundles[0].cluster_type
             ));
         }

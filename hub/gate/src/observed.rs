@@ -1,4 +1,4 @@
-//! Sites of which the cluster follows the platform repository by itself: which bundle the commit that it shows belongs to.
+//! Sites of which the cluster follows the platform repository directly: which bundle the commit that it shows belongs to.
 //!
 //! What comes in: sites as they reported, and the bundles that a hub verified. What goes out: the same sites, each such
 //! one with the first bundle of its stream that has the base commit which its cluster shows. A commit that no bundle is

@@ -191,7 +191,7 @@ fn soak(
     verdict(
         rule,
         format!(
-            "{least} {}{of} reported for {hours} hours without a break that all is well",
+            "{least} {}{of} reported healthy for {hours} hours without a break",
             plural(least)
         ),
         long >= least,

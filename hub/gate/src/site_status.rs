@@ -272,7 +272,7 @@ fn without_bundle(running: &Running) -> Option<(SiteStatus, String)> {
     Some(match running.state.as_str() {
         "active" => {
             let text = format!(
-                "follows the platform repository by itself at base {}, from which this hub knows no bundle for it \
+                "follows the platform repository directly at base {}, from which this hub knows no bundle for it \
                  (import the bundle)",
                 short(&running.base_commit)
             );
@@ -280,12 +280,12 @@ fn without_bundle(running: &Running) -> Option<(SiteStatus, String)> {
         }
         "failed" => {
             let text =
-                format!("follows the platform repository by itself and failed{colon}{message}");
+                format!("follows the platform repository directly and failed{colon}{message}");
             (SiteStatus::Failed, text)
         }
         state => {
             let text = format!(
-                "follows the platform repository by itself and is `{state}`{colon}{message}"
+                "follows the platform repository directly and is `{state}`{colon}{message}"
             );
             (SiteStatus::InProgress, text)
         }
@@ -344,7 +344,7 @@ fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Site
         let (name, version) = (&assignment.assignment, assignment.config_for(site));
         match running.assignments.get(name) {
             None => return Some((SiteStatus::Unconfirmed, format!("does not report `{name}`"))),
-            // A cluster that follows the repository by itself shows the commit, and no version of a config.
+            // A cluster that follows the repository directly shows the commit, and no version of a config.
             Some(actual) if actual.config_version.is_empty() => {}
             Some(actual) if actual.config_version != version => {
                 let (want, have) = (short(version), short(&actual.config_version));

@@ -5,7 +5,7 @@
 
 use outhaul_bundle::report::{Report, ReportEvent};
 
-use crate::known::Known;
+use crate::known::BatchStore;
 use crate::signed::place;
 use outhaul_store::StoreError;
 
@@ -40,7 +40,7 @@ pub(crate) fn out_of_range(report: &Report) -> Option<String> {
 /// that signed that one confirms this one, whoever signed it. So the reports of a site that changed its
 /// key on the way, or was enrolled again, are complete.
 pub(crate) fn is_covered(
-    known: &Known<'_, '_>,
+    known: &BatchStore<'_, '_>,
     report: &Report,
     digest: &str,
 ) -> Result<bool, StoreError> {
@@ -59,7 +59,7 @@ pub(crate) struct Contradiction {
 
 /// Whether the report is new, or why it contradicts what is on record around its place.
 pub(crate) fn fits(
-    known: &Known<'_, '_>,
+    known: &BatchStore<'_, '_>,
     report: &Report,
     digest: &str,
 ) -> Result<Result<bool, Contradiction>, StoreError> {

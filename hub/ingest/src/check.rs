@@ -9,11 +9,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::chain::is_covered;
-use crate::known::Known;
+use crate::known::BatchStore;
 use crate::line::{ClaimedLine, LineRefusal, Vouched, read_line, registered};
 use crate::signed::{SignedReport, place};
-use crate::{Batch, Line, not_read};
-use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
+use crate::{Batch, not_read};
+use outhaul_signer::envelope::{EnvelopeLine, MAX_ENVELOPE_BYTES};
 use outhaul_store::{ReportPosition, Session, SiteKey, StoreError};
 
 /// A line with its number, as far as it was checked.
@@ -23,17 +23,17 @@ pub(crate) type Numbered<T> = (u64, Result<T, LineRefusal>);
 pub(crate) fn check(
     session: &Session<'_>,
     fleet: &str,
-    lines: Vec<(u64, Line)>,
+    lines: Vec<(u64, EnvelopeLine)>,
     is_tired: bool,
 ) -> Result<Vec<Numbered<Arc<SignedReport>>>, StoreError> {
     let read = |(number, line)| {
         let read = match line {
-            Line::TooLong => Err(LineRefusal::new(
+            EnvelopeLine::TooLong => Err(LineRefusal::new(
                 "oversized",
                 format!("a line of more than {MAX_ENVELOPE_BYTES} bytes"),
             )),
-            Line::Whole(_) if is_tired => Err(not_read()),
-            Line::Whole(bytes) => read_line(bytes),
+            EnvelopeLine::Whole(_) if is_tired => Err(not_read()),
+            EnvelopeLine::Whole(bytes) => read_line(bytes),
         };
         (number, read)
     };
@@ -124,7 +124,7 @@ pub(crate) fn take_covered(
     if held.is_empty() {
         return Ok(());
     }
-    let known = Known::around(session, batch, held.iter())?;
+    let known = BatchStore::around(session, batch, held.iter())?;
     let mut named: BTreeSet<String> = checked
         .iter()
         .filter_map(|(_, outcome)| outcome.as_ref().ok()?.previous())

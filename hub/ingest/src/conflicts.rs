@@ -9,7 +9,7 @@ use outhaul_gate::conflict;
 
 use crate::Batch;
 use crate::chain::Contradiction;
-use crate::known::Known;
+use crate::known::BatchStore;
 use crate::signed::SignedReport;
 use outhaul_store::{NewConflict, Registration, StoreError};
 
@@ -55,7 +55,7 @@ pub(crate) fn found<'a>(
 /// Looks whether a new report shows two machines, though it fits its own numbering: an earlier numbering goes on after a
 /// later one began, or a numbering begins that nobody expects after somebody chose.
 pub(crate) fn look(
-    known: &mut Known<'_, '_>,
+    known: &mut BatchStore<'_, '_>,
     verified: Verified<'_>,
     (site, begins): (&Registration, bool),
 ) -> Result<(), StoreError> {

@@ -19,7 +19,7 @@ use outhaul_store::{
 
 /// A batch's part of the store.
 #[derive(Debug)]
-pub(crate) struct Known<'s, 'a> {
+pub(crate) struct BatchStore<'s, 'a> {
     session: &'s Session<'a>,
     batch: &'s Batch<'s>,
     sites: BTreeMap<String, Option<Registration>>,
@@ -29,7 +29,7 @@ pub(crate) struct Known<'s, 'a> {
     waiting: Vec<Arc<SignedReport>>,
 }
 
-impl<'s, 'a> Known<'s, 'a> {
+impl<'s, 'a> BatchStore<'s, 'a> {
     /// What is known around `reports`. Of those that are on record already only the sites are asked for.
     pub fn around<'r>(
         session: &'s Session<'a>,
@@ -201,8 +201,9 @@ mod tests {
     use outhaul_test_kit::plain::{FLEET, NEW};
 
     use super::*;
-    use crate::{Ingested, Line, check, ingest, record_report};
+    use crate::{Ingested, check, ingest, record_report};
     use outhaul_enrol as enrol;
+    use outhaul_signer::envelope::EnvelopeLine;
     use outhaul_store::Store;
 
     const BATCH: Batch<'_> = Batch {
@@ -227,7 +228,9 @@ mod tests {
     }
 
     fn checked(session: &Session<'_>, lines: Vec<Vec<u8>>) -> Vec<Arc<SignedReport>> {
-        let lines = (1..).zip(lines.into_iter().map(Line::Whole)).collect();
+        let lines = (1..)
+            .zip(lines.into_iter().map(EnvelopeLine::Whole))
+            .collect();
         let checked = check::check(session, FLEET, lines, false).unwrap();
         checked.into_iter().map(|(_, one)| one.unwrap()).collect()
     }
@@ -236,7 +239,7 @@ mod tests {
     fn waiting(store: &mut Store, lines: Vec<Vec<u8>>) -> usize {
         let recorded = store.write(|session| {
             let checked = checked(session, lines);
-            let mut known = Known::around(session, &BATCH, checked.iter())?;
+            let mut known = BatchStore::around(session, &BATCH, checked.iter())?;
             for report in &checked {
                 record_report(&mut known, report, &mut BTreeSet::new())?.unwrap();
             }
@@ -285,7 +288,7 @@ mod tests {
         let lines = vec![on_record, new.active(1, NEW)];
         let looked = store.read(|session| {
             let checked = checked(session, lines);
-            let known = Known::around(session, &BATCH, checked.iter())?;
+            let known = BatchStore::around(session, &BATCH, checked.iter())?;
             let of = |names: BTreeSet<&String>| names.into_iter().cloned().collect::<Vec<_>>();
             assert_eq!(of(known.sites.keys().collect()), ["a", "b"]);
             for asked in [

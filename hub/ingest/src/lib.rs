@@ -17,16 +17,16 @@ mod signed;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
-use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
+use outhaul_signer::envelope::{EnvelopeLine, next_line};
 
 pub use outcome::{Complete, Ingested};
 
 use check::Numbered;
-use known::Known;
+use known::BatchStore;
 use line::{LineRefusal, SIGNATURE, Taken, record_report};
 use outhaul_store::{IngestRefusal, Session, Store, StoreError};
 use signed::{Signed, SignedReport};
@@ -160,7 +160,7 @@ pub struct Intake {
 
 /// Lines with their numbers.
 #[derive(Debug)]
-pub struct Chunk(Vec<(u64, Line)>);
+pub struct Chunk(Vec<(u64, EnvelopeLine)>);
 
 /// Lines that were checked, to be recorded.
 #[derive(Debug)]
@@ -211,13 +211,13 @@ impl Intake {
             return Ok(None);
         }
         while waiting.len() < most && bytes < BYTES_AT_ONCE {
-            let read = read_line(lines).map_err(|source| IngestError::Read {
+            let read = next_line(lines).map_err(|source| IngestError::Read {
                 source_name: via.to_owned(),
                 source,
             })?;
             let Some(line) = read else { break };
             self.at += 1;
-            if let Line::Whole(found) = &line {
+            if let EnvelopeLine::Whole(found) = &line {
                 bytes += found.len();
                 if found.trim_ascii().is_empty() {
                     continue;
@@ -257,7 +257,7 @@ impl Intake {
         &mut self,
         session: &Session<'_>,
         batch: &Batch<'_>,
-        lines: impl Iterator<Item = (u64, Line)>,
+        lines: impl Iterator<Item = (u64, EnvelopeLine)>,
         checked: &mut Vec<Numbered<Arc<SignedReport>>>,
     ) -> Result<(), StoreError> {
         let is_tired = self.patience == Some(0);
@@ -302,7 +302,7 @@ impl Intake {
         let mut held = Vec::new();
         let (mut changed, mut gone) = (BTreeSet::new(), BTreeSet::new());
         let reports = checked.0.iter().filter_map(|(_, one)| one.as_ref().ok());
-        let mut known = Known::around(session, batch, reports)?;
+        let mut known = BatchStore::around(session, batch, reports)?;
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),
@@ -428,28 +428,4 @@ fn not_read() -> LineRefusal {
 fn new_of(outcome: &Result<Taken, LineRefusal>) -> Option<String> {
     let taken = outcome.as_ref().ok().filter(|taken| taken.new)?;
     Some(taken.site.clone())
-}
-
-#[derive(Debug)]
-enum Line {
-    Whole(Vec<u8>),
-    TooLong,
-}
-
-/// The next line without its end, never holding more than an envelope may have.
-fn read_line(lines: &mut impl BufRead) -> io::Result<Option<Line>> {
-    let mut bytes = Vec::new();
-    let most = MAX_ENVELOPE_BYTES as u64 + 1;
-    if lines.by_ref().take(most).read_until(b'\n', &mut bytes)? == 0 {
-        return Ok(None);
-    }
-    if bytes.last() == Some(&b'\n') {
-        bytes.pop();
-        return Ok(Some(Line::Whole(bytes)));
-    }
-    if (bytes.len() as u64) < most {
-        return Ok(Some(Line::Whole(bytes)));
-    }
-    lines.skip_until(b'\n')?;
-    Ok(Some(Line::TooLong))
 }

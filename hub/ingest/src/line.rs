@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::chain::{fits, is_covered, out_of_range};
 use crate::conflicts::{self, Verified};
-use crate::known::Known;
+use crate::known::BatchStore;
 use crate::signed::{Signed, SignedReport, place};
 use outhaul_enrol::orders;
 use outhaul_store::{KnownEpoch, Registration, SiteKey, StoreError};
@@ -256,7 +256,7 @@ pub(crate) fn registered(
 /// Records a checked report, in the transaction in which its site is looked up again. `before_gone` has the digests that reports
 /// which are no longer kept name as the ones before them: what is on record confirms none of these any more.
 pub(crate) fn record_report(
-    known: &mut Known<'_, '_>,
+    known: &mut BatchStore<'_, '_>,
     checked: &Arc<SignedReport>,
     before_gone: &mut BTreeSet<String>,
 ) -> Result<Result<Taken, LineRefusal>, StoreError> {
@@ -363,7 +363,7 @@ pub(crate) fn record_report(
 
 /// Puts a report on record, and what follows from it.
 fn add(
-    known: &mut Known<'_, '_>,
+    known: &mut BatchStore<'_, '_>,
     checked: &Arc<SignedReport>,
     (site, begins): (&Registration, bool),
 ) -> Result<(), StoreError> {

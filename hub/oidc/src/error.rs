@@ -32,7 +32,7 @@ pub enum LoginError {
     #[error("Too many people log in at this moment")]
     Busy,
     /// What the provider says of itself.
-    #[error("What the provider says of itself cannot be used: {0}")]
+    #[error("The provider's metadata cannot be used: {0}")]
     Provider(String),
     /// It did not take the code.
     #[error("The provider did not take the code: {0}")]

@@ -14,7 +14,7 @@ use crate::token::Claims;
 /// What the name of each person begins with. No token's name has a colon.
 pub const PREFIX: &str = "oidc:";
 /// Longest name without it, in bytes.
-const MAX_NAME_BYTES: usize = 128;
+const MAX_PERSON_BYTES: usize = 128;
 /// Longest subject, in bytes (`OpenID` Connect Core 1.0, section 2).
 const MAX_SUBJECT_BYTES: usize = 255;
 /// Most values of a claim that is a list.
@@ -68,9 +68,9 @@ impl Person {
         // Nothing that looks like something else: letters of other scripts, spaces, what has no width.
         let allowed =
             |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+' | b'@');
-        if given.is_empty() || given.len() > MAX_NAME_BYTES || !given.bytes().all(allowed) {
+        if given.is_empty() || given.len() > MAX_PERSON_BYTES || !given.bytes().all(allowed) {
             return Err(wrong(format!(
-                "its `{claim}` is not 1 to {MAX_NAME_BYTES} of `A-Z a-z 0-9 . _ - + @`; another claim may fit better"
+                "its `{claim}` is not 1 to {MAX_PERSON_BYTES} of `A-Z a-z 0-9 . _ - + @`; another claim may fit better"
             )));
         }
         Ok(Self {

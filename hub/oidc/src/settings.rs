@@ -192,7 +192,7 @@ impl OidcSettings {
 
     fn problem_of_grants(&self) -> Option<String> {
         if self.grants.is_empty() {
-            return Some("`grants` is empty: nobody could log in".to_owned());
+            return Some("`grants` is empty: no one could log in".to_owned());
         }
         if self.grants.len() > MAX_GRANTS {
             return Some(format!("`grants` has more than {MAX_GRANTS} entries"));

@@ -4,6 +4,7 @@
 //! the folder as it was. The database is checked under another name and renamed last: what is interrupted is not a hub yet,
 //! and the same command again makes it one.
 
+use outhaul_signer::key::MAX_KEY_BYTES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use outhaul_kit::durable::{self, FileError};
 use outhaul_signer::key::{Secret, SigningKey};
 use serde::Serialize;
 
-use super::{MAX_KEY_BYTES, Opened, is_encrypted};
+use super::{OpenedBackup, is_encrypted};
 use crate::backup_error::BackupError;
 use crate::error::HubError;
 use crate::state::{KEY_FILE, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, lost};
@@ -50,7 +51,7 @@ pub fn restore(
     server: Option<&Address>,
     now_ms: i64,
 ) -> Result<Back, HubError> {
-    let mut backup = Opened::open(from)?;
+    let mut backup = OpenedBackup::open(from)?;
     if let Some(expected) = expected.filter(|expected| *expected != backup.digest) {
         return Err(BackupError::OtherDigest {
             file: from.to_owned(),
@@ -107,7 +108,7 @@ fn secret_for(key: Option<&[u8]>, passphrase: Option<&Path>) -> Result<Option<Se
 }
 
 fn put(
-    backup: &mut Opened,
+    backup: &mut OpenedBackup,
     state: &Path,
     secret: Option<&Secret>,
     server: Option<&Address>,

@@ -1,8 +1,9 @@
 //! `outhaul-hub advisories`: advisories, and statements about exploitability, on record; and which sites one is about.
 
+use outhaul_affected::MAX_ADVISORY_BYTES;
 use std::path::{Path, PathBuf};
 
-use outhaul_affected::Document;
+use outhaul_affected::VulnerabilityDocument;
 use outhaul_bundle::hub_api::{
     AffectedComponent, AffectedSites, AffectedVerdict, ImportOutcome, ImportedDocument,
 };
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use super::token::note;
 use super::{Common, Output, print};
-use crate::advisories::{self, MAX_BYTES};
+use crate::advisories;
 use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::StoreError;
@@ -119,7 +120,7 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
     if !problems.is_empty() {
         return Err(HubError::Usage {
             problem: format!("none of the files was imported: {}", problems.join("; ")),
-            help: Document::EXPECTED.to_owned(),
+            help: VulnerabilityDocument::EXPECTED.to_owned(),
         });
     }
     let (by, now_ms) = (args.by.as_str(), time::now_ms());
@@ -179,9 +180,9 @@ fn became(outcome: ImportOutcome) -> &'static str {
 }
 
 /// A file, or why it is none that can be imported.
-fn read(file: &Path) -> Result<Result<Document, String>, HubError> {
-    let bytes = durable::read(file, MAX_BYTES)?;
-    Ok(Document::read(bytes, time::now_ms()))
+fn read(file: &Path) -> Result<Result<VulnerabilityDocument, String>, HubError> {
+    let bytes = durable::read(file, MAX_ADVISORY_BYTES as u64)?;
+    Ok(VulnerabilityDocument::read(bytes, time::now_ms()))
 }
 
 /// What is on record.

@@ -4,7 +4,7 @@ use outhaul_access::{Scope, Scopes};
 use outhaul_bundle::name::Name;
 use serde_json::json;
 
-use super::token::{self, Wanted};
+use super::token::{self, TokenRequest};
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::state::Hub;
@@ -56,7 +56,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
     match &args.command {
         CallerCommand::Add(New { name, replace }) => {
-            let wanted = Wanted {
+            let wanted = TokenRequest {
                 name,
                 scopes: Scopes::of([Scope::Record]),
                 expires_ms: None,

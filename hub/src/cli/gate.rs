@@ -7,7 +7,7 @@ use outhaul_kit::{console, media};
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::gate::record::{AskError, Asked, Known, keep, refusal};
+use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep, refusal};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
 use crate::state::Hub;
 use crate::time;
@@ -60,7 +60,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
-    let asked = Asked {
+    let asked = GateRequest {
         environment: args.environment.clone(),
         commit: args.commit.clone(),
         to: args.to.clone(),
@@ -79,7 +79,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         };
         asked.check_names(session, true).map_err(refused)?;
         let question = asked.question(session, now_ms).map_err(refused)?;
-        let decision = Known::read(session, &question)?.decide(&question);
+        let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
         if what_if {
             return Ok::<_, HubError>(decision);
         }

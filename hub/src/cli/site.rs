@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
-use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
+use outhaul_bundle::report::MAX_ENROLMENT_REQUEST_BYTES;
 use outhaul_signer::media;
 use serde_json::json;
 
@@ -168,7 +168,7 @@ fn request(hub: &mut Hub, args: &Add) -> Result<Vec<u8>, HubError> {
     let path = &args.request;
     // A folder of a site's name, such as its kit's, is not a request.
     if path.exists() && !path.is_dir() {
-        return Ok(media::read_file(path, MAX_ENVELOPE_BYTES as u64)?);
+        return Ok(media::read_file(path, MAX_ENROLMENT_REQUEST_BYTES as u64)?);
     }
     let name = path.to_string_lossy();
     Ok(requests::find(hub, &name, &args.fingerprint, &args.kit)?.envelope)

@@ -71,7 +71,7 @@ fn scope(text: &str) -> Result<Scope, String> {
 
 /// What a name is to get.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct TokenRequest<'a> {
     pub(super) name: &'a Name,
     pub(super) scopes: Scopes,
     pub(super) expires_ms: Option<i64>,
@@ -83,7 +83,7 @@ pub(super) struct Wanted<'a> {
 /// Makes a token; `None`, and nothing is changed, when the name has one that holds.
 pub(super) fn make(
     hub: &mut Hub,
-    wanted: &Wanted<'_>,
+    wanted: &TokenRequest<'_>,
     now_ms: i64,
 ) -> Result<Option<String>, HubError> {
     let text = new_token().map_err(StateError::from)?;
@@ -147,7 +147,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         TokenCommand::Create(new) => {
             let expires_ms = expiry(&new.expires, now_ms)?;
             let mut hub = Hub::open(&common.state)?;
-            let wanted = Wanted {
+            let wanted = TokenRequest {
                 name: &new.name,
                 scopes: Scopes::of(new.scope.iter().copied()),
                 expires_ms,
@@ -194,7 +194,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     Ok(0)
 }
 
-pub(super) fn print_made(common: &Common, wanted: &Wanted<'_>, token: &str) {
+pub(super) fn print_made(common: &Common, wanted: &TokenRequest<'_>, token: &str) {
     let ends = wanted.expires_ms.map(time::rfc3339);
     match common.output {
         Output::Json => print::json(&json!({

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use outhaul_bundle::report::MAX_ENROLMENT_REQUEST_BYTES;
 use outhaul_kit::durable;
-use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 
 use super::{Imported, ImportedRequest, refuse};
 use crate::enrol::{self, EnrolError};
@@ -24,7 +24,7 @@ pub(super) fn import(
 ) -> Result<(), HubError> {
     let mut bytes = Vec::new();
     // One byte more than a request may have is one that is refused.
-    file.take(MAX_ENVELOPE_BYTES as u64 + 1)
+    file.take(MAX_ENROLMENT_REQUEST_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(durable::at("read", path))?;
     let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::access::{NothingToRecord, Visitor};
 use super::forms::Fields;
 use super::login::away;
-use super::pages::{Asked, Page, Wrong, html_of};
+use super::pages::{Page, PageQuestion, Wrong, html_of};
 use super::problem::{Params, Question};
 use super::shared::Shared;
 use crate::acting;
@@ -160,7 +160,7 @@ async fn needs_approve(
 async fn form(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<ActQuestion>,
+    asked: PageQuestion<ActQuestion>,
 ) -> Page {
     let Params(asked) = asked?;
     let now_ms = time::now_ms();

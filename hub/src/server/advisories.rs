@@ -3,13 +3,14 @@
 //! What comes in: the name of an advisory, and which of the sites; or a document, from whoever may bring one. What goes out: JSON, and
 //! the document on record under the name of the token. It removes nothing: that is done on the hub's own machine.
 
+use outhaul_affected::{MAX_ADVISORY_BYTES, MAX_ADVISORY_NAME_BYTES};
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use outhaul_access::Scope;
-use outhaul_affected::Document;
+use outhaul_affected::VulnerabilityDocument;
 use outhaul_bundle::hub_api::{
     AdvisoryRow, AffectedSites, AffectedVerdict, ErrorAnswer, ImportedDocument, path,
 };
@@ -21,15 +22,13 @@ use super::body;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
-use crate::advisories::{self, MAX_BYTES};
+use crate::advisories;
 use crate::store::StoreError;
 use crate::time;
 use crate::view::affected::{self, SitesAsked};
 
 /// Sites in one answer.
 const MAX_SITES: usize = 10_000;
-/// Longest name, in bytes.
-const MAX_NAME_BYTES: usize = 128;
 
 /// Which advisory, and which of the sites.
 #[derive(Debug, Deserialize)]
@@ -115,11 +114,20 @@ pub(super) async fn take(
     let by = visitor
         .writes_by_token(&shared, Scope::Admin, what, path::ADVISORIES)
         .await?;
-    let max = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
-    let bytes = body::whole(&shared.bundles, peer, body, max, Document::EXPECTED).await?;
+    let bytes = body::whole(
+        &shared.bundles,
+        peer,
+        body,
+        MAX_ADVISORY_BYTES,
+        VulnerabilityDocument::EXPECTED,
+    )
+    .await?;
     let now_ms = time::now_ms();
-    let document = Document::read(bytes, now_ms).map_err(|why| {
-        let text = format!("this was not taken: {why}; {}", Document::EXPECTED);
+    let document = VulnerabilityDocument::read(bytes, now_ms).map_err(|why| {
+        let text = format!(
+            "this was not taken: {why}; {}",
+            VulnerabilityDocument::EXPECTED
+        );
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     })?;
     let done = shared
@@ -162,8 +170,8 @@ pub(super) async fn of_advisory(
 ) -> Result<Json<AffectedSites>, Problem> {
     let wrong = |text: String| Err(Problem::new(StatusCode::BAD_REQUEST, text));
     let name = asked.advisory;
-    if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-        return wrong(format!("advisory has 1 to {MAX_NAME_BYTES} bytes"));
+    if !(1..=MAX_ADVISORY_NAME_BYTES).contains(&name.len()) {
+        return wrong(format!("advisory has 1 to {MAX_ADVISORY_NAME_BYTES} bytes"));
     }
     let limit = asked.limit.unwrap_or(MAX_SITES);
     if !(1..=MAX_SITES).contains(&limit) {

@@ -15,6 +15,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use outhaul_bundle::hub_api::{ErrorAnswer, RecordedBundle, ReportsAnswer, RequestAnswer, path};
+use outhaul_bundle::report::{MAX_ENROLMENT_REQUEST_BYTES, MAX_REPORTS_AT_ONCE_BYTES};
 use outhaul_kit::text::chain;
 use outhaul_listen::Peer;
 use serde::Serialize;
@@ -41,10 +42,6 @@ use crate::state::StateError;
 use crate::store::{NETWORK, RequestOrigin};
 use crate::time;
 
-/// Largest body of reports, in bytes.
-const MAX_REPORTS_BYTES: usize = 16 * 1024 * 1024;
-/// Largest enrolment request, in bytes.
-const MAX_REQUEST_BYTES: usize = 64 * 1024;
 /// How much of a bundle is read: an index of the largest size and its metadata.
 const MAX_BUNDLE_BYTES: usize = 72 * 1024 * 1024;
 /// Reports recorded in one go: others write in between.
@@ -165,7 +162,14 @@ async fn reports(
     body: Body,
 ) -> Result<Json<Value>, Problem> {
     let fewer = "send fewer reports at once";
-    let bytes = body::whole(&shared.reports, peer, body, MAX_REPORTS_BYTES, fewer).await?;
+    let bytes = body::whole(
+        &shared.reports,
+        peer,
+        body,
+        MAX_REPORTS_AT_ONCE_BYTES,
+        fewer,
+    )
+    .await?;
     let now_ms = time::now_ms();
     let mut intake = Intake::new(Some(MAX_BAD_SIGNATURES));
     let mut lines = std::io::Cursor::new(bytes);
@@ -268,7 +272,14 @@ async fn requests(
     body: Body,
 ) -> Result<Response, Problem> {
     let other = "this is not an enrolment request";
-    let bytes = body::whole(&shared.requests, peer, body, MAX_REQUEST_BYTES, other).await?;
+    let bytes = body::whole(
+        &shared.requests,
+        peer,
+        body,
+        MAX_ENROLMENT_REQUEST_BYTES,
+        other,
+    )
+    .await?;
     let now_ms = time::now_ms();
     let checked = enrol::check(bytes.trim_ascii(), &shared.fleet);
     let received = match checked {

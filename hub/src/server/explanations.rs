@@ -220,7 +220,7 @@ pub(super) async fn take(
         ("digest" = Option<String>, Query, description = "The explanation; without it the one that was sent last", max_length = 512),
     ),
     responses(
-        (status = 200, description = "What it says; nobody signed it", body = ExplanationAnswer),
+        (status = 200, description = "The explanation, which is not signed", body = ExplanationAnswer),
         (status = 404, description = "No such explanation is on record, or it knows no such pair, or no such site is known", body = ErrorAnswer),
         Answers,
         Guarded,
@@ -276,7 +276,7 @@ pub(super) async fn of_pair(
         ("offset" = Option<u32>, Query, description = "Assignments to leave out, in the list's order; with 1 or more the entities are left out, too", maximum = 2_147_483_647),
     ),
     responses(
-        (status = 200, description = "The platform; nobody signed that", body = PlatformAnswer),
+        (status = 200, description = "The platform, which is not signed", body = PlatformAnswer),
         (status = 404, description = "No such explanation is on record", body = ErrorAnswer),
         Answers,
         Guarded,

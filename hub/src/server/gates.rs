@@ -19,7 +19,7 @@ use super::problem::{Answers, Guarded, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use crate::gate;
-use crate::gate::record::{AskError, Asked, Known, keep};
+use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep};
 use crate::store::StoreError;
 use crate::time;
 
@@ -28,7 +28,7 @@ fn bad(text: impl Into<String>) -> Problem {
 }
 
 /// The question as it was asked, every bound checked.
-fn asked(query: GateQuery) -> Result<Asked, Problem> {
+fn asked(query: GateQuery) -> Result<GateRequest, Problem> {
     let within = |hours: &u32| MAX_AGE_HOURS.contains(hours);
     let share = |percent: &u8| QUORUM_PERCENT.contains(&u32::from(*percent));
     if !query.max_age_hours.as_ref().is_none_or(within)
@@ -56,7 +56,7 @@ fn asked(query: GateQuery) -> Result<Asked, Problem> {
             Some(rules)
         }
     };
-    Ok(Asked {
+    Ok(GateRequest {
         environment: query.environment,
         commit: query.commit,
         to: query.to,
@@ -104,7 +104,7 @@ pub(super) async fn gate(
                     Err(AskError::Store(error)) => return Err(error.into()),
                     Err(problem) => return Ok(Err(problem.to_string())),
                 };
-                let known = Known::read(session, &question)?;
+                let known = EnvironmentRecord::read(session, &question)?;
                 let decision = known.decide(&question);
                 let is_known = known.knows_commit(&question);
                 Ok(Ok((question, decision, is_known, (step, less))))

@@ -37,7 +37,7 @@ pub(super) struct DeploymentStateQuery {
 pub(super) struct DeploymentStateAnswer {
     /// Reconcilers that follow the places.
     total_subscribers: u64,
-    /// Those that have the commit and are well.
+    /// Those that have the commit and are healthy.
     total_succeeded_subscribers: u64,
     /// Those on which it failed.
     total_failed_subscribers: u64,

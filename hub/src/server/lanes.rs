@@ -38,7 +38,7 @@ struct Body {
 
 /// The room of one body; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct LanePlace {
     lane: Arc<Lane>,
     id: u64,
     gone: Arc<Notify>,
@@ -66,7 +66,7 @@ impl Lane {
     }
 
     /// Room for a body of `peer`, at once.
-    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Room {
+    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> LanePlace {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.bodies.len() >= self.max_bodies {
             held.give_way(|_| 1, None);
@@ -82,7 +82,7 @@ impl Lane {
             gone: Arc::clone(&gone),
         };
         held.bodies.insert(id, body);
-        Room {
+        LanePlace {
             lane: Arc::clone(self),
             id,
             gone,
@@ -90,7 +90,7 @@ impl Lane {
     }
 }
 
-impl Room {
+impl LanePlace {
     /// Counts a piece of `bytes` that came. `false` when this body had to give way.
     pub(super) fn grow(&self, bytes: usize) -> bool {
         let lane = &self.lane;
@@ -114,7 +114,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for LanePlace {
     fn drop(&mut self) {
         let mut held = self
             .lane

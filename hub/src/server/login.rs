@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::access::{self, SESSION, Visitor, cookie_of, of_token};
 use super::forms::Fields;
-use super::pages::{Asked, Page, Wrong, html_of};
+use super::pages::{Page, PageQuestion, Wrong, html_of};
 use super::problem::{Params, Question};
 use super::shared::Shared;
 use crate::error::HubError;
@@ -54,7 +54,7 @@ impl Question for LoginQuestion {
 async fn form(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    asked: Asked<LoginQuestion>,
+    asked: PageQuestion<LoginQuestion>,
 ) -> Page {
     let Params(LoginQuestion { next }) = asked?;
     shown(&shared, &headers, &next, None)

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use outhaul_kit::durable;
 use outhaul_kit::text::chain;
-use outhaul_telemetry::{OtlpSettings, PushResult, Resource, Said, Trouble, document, push};
+use outhaul_telemetry::{
+    OtlpSettings, PushChange, PushHealth, PushResult, Resource, document, push,
+};
 
 use super::shared::Shared;
 use crate::error::HubError;
@@ -56,17 +58,17 @@ pub(super) fn start(
 }
 
 fn repeat(shared: &Shared, settings: &OtlpSettings, resource: &Resource, stop: &AtomicBool) {
-    let mut trouble = Trouble::default();
+    let mut trouble = PushHealth::default();
     while !stop.load(Ordering::Relaxed) {
         let result = once(shared, settings, resource);
         shared.meter.count_pushes(|counts| counts.add(&result));
         match trouble.after(&result) {
             None => {}
-            Some(Said::Began(problem)) => tracing::warn!(
+            Some(PushChange::Began(problem)) => tracing::warn!(
                 problem,
                 "metrics are not taken by the collector; nothing else waits for it, and it is tried again until it does"
             ),
-            Some(Said::Ended(missed)) => {
+            Some(PushChange::Ended(missed)) => {
                 tracing::info!(missed, "metrics are taken by the collector again");
             }
         }

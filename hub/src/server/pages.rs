@@ -26,7 +26,9 @@ use crate::error::HubError;
 use crate::pages::{self, DecisionList};
 use crate::store::StoreError;
 use crate::time;
-use crate::view::{Before, Board, Environments, STATES, SiteList, SiteView, Wanted, unknown_name};
+use crate::view::{
+    Board, Environments, STATES, SiteList, SiteSearch, SiteView, TimelineBefore, unknown_name,
+};
 
 /// Decisions on one page.
 const DECISIONS_SHOWN: usize = 50;
@@ -130,7 +132,7 @@ pub(super) fn html_of(html: String) -> Response {
 
 pub(super) type Page = Result<Response, Wrong>;
 /// A question of a page, or why it cannot be read.
-pub(super) type Asked<T> = Result<Params<T>, Problem>;
+pub(super) type PageQuestion<T> = Result<Params<T>, Problem>;
 /// A name in an address, or why it is not one.
 type Named = Result<Path<String>, PathRejection>;
 
@@ -182,7 +184,7 @@ impl Question for DecisionsQuestion {
 async fn fleet(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<Nothing>,
+    asked: PageQuestion<Nothing>,
 ) -> Page {
     asked?;
     let html = shared
@@ -194,10 +196,10 @@ async fn fleet(
 async fn sites(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<SitesQuestion>,
+    asked: PageQuestion<SitesQuestion>,
 ) -> Page {
     let Params(asked) = asked?;
-    let wanted = Wanted {
+    let wanted = SiteSearch {
         q: asked.q.trim().to_owned(),
         environment: asked.environment,
         cluster_type: asked.cluster_type,
@@ -239,14 +241,14 @@ async fn site(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     name: Named,
-    asked: Asked<ReportsQuestion>,
+    asked: PageQuestion<ReportsQuestion>,
 ) -> Page {
     let name = name_of(name)?;
     let Params(asked) = asked?;
     let before = match asked.before {
         None => None,
         Some(text) => {
-            let place = text.parse::<Before>();
+            let place = text.parse::<TimelineBefore>();
             Some(place.map_err(|text| Wrong::new(StatusCode::BAD_REQUEST, text))?)
         }
     };
@@ -279,7 +281,7 @@ async fn site(
 async fn environments(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<Nothing>,
+    asked: PageQuestion<Nothing>,
 ) -> Page {
     asked?;
     let now_ms = time::now_ms();
@@ -294,7 +296,7 @@ async fn environment(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     name: Named,
-    asked: Asked<Nothing>,
+    asked: PageQuestion<Nothing>,
 ) -> Page {
     let name = name_of(name)?;
     asked?;
@@ -323,7 +325,7 @@ async fn environment(
 async fn decisions(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<DecisionsQuestion>,
+    asked: PageQuestion<DecisionsQuestion>,
 ) -> Page {
     let Params(DecisionsQuestion { before }) = asked?;
     let now_ms = time::now_ms();
@@ -349,7 +351,7 @@ async fn decisions(
 async fn access(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<DecisionsQuestion>,
+    asked: PageQuestion<DecisionsQuestion>,
 ) -> Page {
     let Params(DecisionsQuestion { before }) = asked?;
     if !visitor.may(Scope::Admin) {

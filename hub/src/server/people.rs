@@ -6,7 +6,7 @@
 //!
 //! The way there is a link and no form: browsers hold `form-action` of a page against redirects as well. The cookie of the way is
 //! `SameSite=Lax`, because the provider's page leads back. The session's is `SameSite=Strict`, and goes with no request that
-//! follows from that page: so a page of this hub is answered, which goes on by itself.
+//! follows from that page: so a page of this hub is answered, which continues automatically.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use outhaul_oidc::{Attempt, LIFETIME_MS, LoginError, Oidc, Person, Returned};
 
 use super::access::{SESSION, Visitor};
 use super::login::{LoginQuestion, Refusal, SameSite, away, new_cookie, random, shown};
-use super::pages::{Asked, Page, Wrong, html_of};
+use super::pages::{Page, PageQuestion, Wrong, html_of};
 use super::problem::Params;
 use super::shared::{Shared, off_the_loop};
 use crate::error::HubError;
@@ -53,7 +53,7 @@ fn oidc_of(shared: &Shared) -> Result<Arc<Oidc>, Wrong> {
 async fn begin(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    asked: Asked<LoginQuestion>,
+    asked: PageQuestion<LoginQuestion>,
 ) -> Page {
     let Params(LoginQuestion { next }) = asked?;
     let oidc = oidc_of(&shared)?;

@@ -24,13 +24,13 @@ const LISTED: u32 = 1_000;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct RemovalsQuestion {
     site: Option<String>,
     limit: Option<u32>,
     after: Option<String>,
 }
 
-impl Asked {
+impl RemovalsQuestion {
     fn limit(&self) -> Result<u32, Problem> {
         let limit = self.limit.unwrap_or(LISTED);
         let fits = (1..=LISTED).contains(&limit).then_some(limit);
@@ -59,7 +59,7 @@ fn bad(text: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, text)
 }
 
-impl Question for Asked {
+impl Question for RemovalsQuestion {
     const NAMES: &[&str] = &["site", "limit", "after"];
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Removals {
 )]
 pub(super) async fn answer(
     State(shared): State<Arc<Shared>>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<RemovalsQuestion>,
 ) -> Result<Response, Problem> {
     let (limit, place) = (asked.limit()?, asked.place()?);
     let site = asked.site;

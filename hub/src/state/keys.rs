@@ -3,6 +3,7 @@
 //! What comes in: paths, a passphrase file. What goes out: the key. A file that others can read is refused.
 //! Neither the key nor a passphrase is ever printed.
 
+use outhaul_signer::key::MAX_KEY_BYTES;
 use std::env;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,6 @@ pub const KEY_CREDENTIAL: &str = "outhaul-hub.key";
 pub const PASSPHRASE_CREDENTIAL: &str = "outhaul-hub.passphrase";
 /// The environment variable with that passphrase.
 pub const PASSPHRASE_VARIABLE: &str = "OUTHAUL_HUB_PASSPHRASE";
-/// Largest key file, in bytes.
-const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 /// Where the systemd credential that is the key lies; `None` without one.
 pub fn credential() -> Option<PathBuf> {

@@ -171,7 +171,8 @@ fn an_advisory_about_a_release_that_no_bundle_has_is_taken_with_a_note() {
     let mut store = store_with(&[]);
     let notes = |store: &mut Store, release: &str| {
         let text = ADVISORY.replace("Debian:12", release);
-        let document = outhaul_affected::Document::read(text.into_bytes(), NOW).unwrap();
+        let document =
+            outhaul_affected::VulnerabilityDocument::read(text.into_bytes(), NOW).unwrap();
         let put = store.write(|session| crate::advisories::put(&document, session, "ann", NOW));
         put.unwrap().notes
     };

@@ -11,8 +11,8 @@ use outhaul_test_kit::plain::{self, NEW, OLD};
 use super::{store_with, take};
 use crate::store::{Signed, Store, StoreError};
 use crate::view::{
-    AssignmentView, Before, BundleAsked, BundleList, BundleView, BundlesWanted, Comparison,
-    NoAssignment, bundle_rows,
+    AssignmentView, BundleAsked, BundleList, BundleView, BundlesWanted, Comparison, NoAssignment,
+    TimelineBefore, bundle_rows,
 };
 
 const NOW: i64 = 1_000_000_000;
@@ -260,7 +260,7 @@ fn at_site(
     names: (&str, &str),
     before: Option<&str>,
 ) -> Result<AssignmentView, NoAssignment> {
-    let before = before.map(|text| text.parse::<Before>().unwrap());
+    let before = before.map(|text| text.parse::<TimelineBefore>().unwrap());
     store
         .read(|session| AssignmentView::of(session, names, before, NOW))
         .unwrap()

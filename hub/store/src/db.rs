@@ -14,7 +14,7 @@ mod tls;
 mod value;
 
 pub use address::{Address, AddressError};
-pub use error::{DbError, Trouble};
+pub use error::{DbError, DbErrorKind};
 pub use password::{CREDENTIAL, PasswordError};
 pub use postgres::{Server, ServerError};
 pub use statement::{OptionalExtension, Row, Statement};

@@ -205,7 +205,7 @@ impl Session<'_> {
     /// One decision as it was recorded, and its lines of evidence; `None` where there is none of this number.
     ///
     /// # Errors
-    /// [`StoreError`] when the store fails, or a block is not what its digest says.
+    /// [`StoreError`] when the store fails, or a block does not match its digest.
     pub fn decision(&self, id: i64) -> Result<Option<(Value, Vec<String>)>, StoreError> {
         let found = self.decision_text(id)?;
         found

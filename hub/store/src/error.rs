@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::text;
 
-use super::db::{DbError, ServerError, Trouble};
+use super::db::{DbError, DbErrorKind, ServerError};
 
 /// What to do about [`StoreError::Corrupt`].
 pub const CORRUPT_HELP: &str = "update this hub where a newer one wrote that, or restore a backup";
@@ -132,27 +132,27 @@ impl From<rusqlite::Error> for StoreError {
 impl StoreError {
     /// Whether the file is no database any more, or a damaged one.
     pub fn is_damage(&self) -> bool {
-        self.trouble() == Some(Trouble::Damage)
+        self.trouble() == Some(DbErrorKind::Damage)
     }
 
     /// Whether another program holds it.
     pub fn is_busy(&self) -> bool {
-        self.trouble() == Some(Trouble::Busy)
+        self.trouble() == Some(DbErrorKind::Busy)
     }
 
     /// Whether it cannot be written: a full disk, or a file system or server that is read-only or fails.
     pub fn is_unwritable(&self) -> bool {
-        self.trouble() == Some(Trouble::Unwritable)
+        self.trouble() == Some(DbErrorKind::Unwritable)
     }
 
     /// Whether the server cannot be reached or went away.
     pub fn is_gone(&self) -> bool {
-        self.trouble() == Some(Trouble::Gone)
+        self.trouble() == Some(DbErrorKind::Gone)
     }
 
     /// What kind of trouble the database has.
     #[expect(clippy::match_same_arms, reason = "each error is a case of its own")]
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<DbErrorKind> {
         match self {
             Self::Open { source, .. } | Self::Sql { source } => Some(source.trouble()),
             Self::Server {
@@ -162,7 +162,7 @@ impl StoreError {
             Self::Server {
                 source: ServerError::Replica,
                 ..
-            } => Some(Trouble::Unwritable),
+            } => Some(DbErrorKind::Unwritable),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use outhaul_bundle::index::Snapshot;
 
 use self::packed::unpacked;
 pub use self::packed::{NewExplanation, PackedExplanation};
-use self::room::Room;
+use self::room::ExplanationSpace;
 pub use self::room::Sender;
 
 use super::db::{OptionalExtension as _, Row, params};
@@ -104,8 +104,8 @@ impl Session<'_> {
             return Ok(PutExplanation::Kept { new, removed });
         }
         let old = match self.room_for(packed, sender)? {
-            Room::Free(old) => old,
-            Room::No(full) => return Ok(full),
+            ExplanationSpace::Free(old) => old,
+            ExplanationSpace::No(full) => return Ok(full),
         };
         let mut removed = 0;
         for id in old {

@@ -5,7 +5,7 @@
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text;
 
-use super::db::{AddressError, ServerError, Trouble};
+use super::db::{AddressError, DbErrorKind, ServerError};
 use super::error::{CORRUPT_HELP, StoreError};
 
 impl Classified for StoreError {
@@ -25,7 +25,7 @@ fn store_class(error: &StoreError) -> FailureClass {
         | StoreError::Newer { .. }
         | StoreError::NotEmpty { .. } => FailureClass::Usage,
         StoreError::Server { source, .. } => server_class(source),
-        _ if error.trouble() == Some(Trouble::Denied) => FailureClass::Usage,
+        _ if error.trouble() == Some(DbErrorKind::Denied) => FailureClass::Usage,
         StoreError::Unsound { .. } => FailureClass::Trust,
         StoreError::Corrupt { .. } => FailureClass::Internal,
         // Of a full disk, a server that went away, and whatever else a newer store may say.
@@ -37,7 +37,7 @@ fn store_class(error: &StoreError) -> FailureClass {
 fn server_class(error: &ServerError) -> FailureClass {
     match error {
         ServerError::Address(_) => FailureClass::Usage,
-        ServerError::Failed(error) if error.trouble() == Trouble::Denied => FailureClass::Usage,
+        ServerError::Failed(error) if error.trouble() == DbErrorKind::Denied => FailureClass::Usage,
         _ => FailureClass::Environment,
     }
 }
@@ -70,7 +70,7 @@ fn store_help(error: &StoreError) -> String {
             "nothing of this command is half-written; check free space and permissions, then repeat it"
         }
         StoreError::Server { source, .. } => return server_help(source).to_owned(),
-        _ if error.trouble() == Some(Trouble::Denied) => {
+        _ if error.trouble() == Some(DbErrorKind::Denied) => {
             "the hub's user has to own the database: `ALTER DATABASE NAME OWNER TO USER`"
         }
         StoreError::NotEmpty { .. } => {
@@ -119,7 +119,7 @@ fn server_help(error: &ServerError) -> &'static str {
             "make the database with `CREATE DATABASE … ENCODING 'UTF8'`"
         }
         ServerError::Failed(error) => match error.trouble() {
-            Trouble::Denied => {
+            DbErrorKind::Denied => {
                 "see the user in the address and the password in `$PGPASSWORD`, `?passfile=FILE`, `~/.pgpass` or the systemd \
                  credential `outhaul-hub.database-password`"
             }

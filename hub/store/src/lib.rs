@@ -67,8 +67,8 @@ pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;
 pub use current::{SiteFilter, SitePage};
 pub use db::{
-    Address, AddressError, CREDENTIAL as PASSWORD_CREDENTIAL, DbError, PasswordError, ServerError,
-    Trouble,
+    Address, AddressError, CREDENTIAL as PASSWORD_CREDENTIAL, DbError, DbErrorKind, PasswordError,
+    ServerError,
 };
 pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use rusqlite::OpenFlags;
 
-use super::db::{Access, Address, Connection, DbError, Server, ServerError, Transaction, Trouble};
+use super::db::{
+    Access, Address, Connection, DbError, DbErrorKind, Server, ServerError, Transaction,
+};
 use super::place::{self, Located};
 use super::{Session, StoreError};
 
@@ -147,7 +149,7 @@ impl Store {
         let db = &self.connection;
         let begun = db.begin(access);
         if let (Err(error), Connection::Postgres(server)) = (&begun, db)
-            && error.trouble() == Trouble::Gone
+            && error.trouble() == DbErrorKind::Gone
         {
             let address = server.address();
             server

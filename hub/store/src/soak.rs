@@ -61,7 +61,7 @@ impl Session<'_> {
                     .counts_from_ms
                     .is_none_or(|from_ms| received_ms >= from_ms);
             let base_commit: String = row.get(8)?;
-            // A cluster that follows the repository by itself names no bundle, but the commit that it shows.
+            // A cluster that follows the repository directly names no bundle, but the commit that it shows.
             let is_enough =
                 from_sql(bundle) >= first || (bundle == 0 && base_commit == running.base_commit);
             let is_well =

@@ -18,7 +18,7 @@ pub use metric::Metric;
 pub use operation::{Lane, Operation};
 pub use otlp::{Resource, document};
 pub use process::Process;
-pub use push::{PushCounts, PushResult, Said, Trouble, push};
+pub use push::{PushChange, PushCounts, PushHealth, PushResult, push};
 pub use settings::{OtlpSettings, SettingsError};
 pub use text::{CONTENT_TYPE, text};
 

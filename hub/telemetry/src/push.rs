@@ -261,30 +261,30 @@ impl PushCounts {
 
 /// Whether pushes are taken, so that it is said once when that ends and once when it begins again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Trouble {
+pub struct PushHealth {
     since: u64,
 }
 
 /// What is to be said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum PushChange {
     /// Pushes are no longer taken as a whole: why.
     Began(String),
     /// They are again, after so many that were not.
     Ended(u64),
 }
 
-impl Trouble {
+impl PushHealth {
     /// What is to be said after a push; mostly nothing.
-    pub fn after(&mut self, result: &PushResult) -> Option<Said> {
+    pub fn after(&mut self, result: &PushResult) -> Option<PushChange> {
         match result.problem() {
             Some(problem) => {
                 self.since += 1;
-                (self.since == 1).then_some(Said::Began(problem))
+                (self.since == 1).then_some(PushChange::Began(problem))
             }
             None => match std::mem::take(&mut self.since) {
                 0 => None,
-                count => Some(Said::Ended(count)),
+                count => Some(PushChange::Ended(count)),
             },
         }
     }
@@ -338,14 +338,14 @@ mod tests {
         let failed = |why: &str| PushResult::Failed {
             problem: why.to_owned(),
         };
-        let mut trouble = Trouble::default();
+        let mut trouble = PushHealth::default();
         let mut counts = PushCounts::default();
         let mut after = |result: &PushResult| {
             counts.add(result);
             trouble.after(result)
         };
         assert_eq!(after(&PushResult::Taken), None);
-        assert_eq!(after(&failed("a")), Some(Said::Began("a".to_owned())));
+        assert_eq!(after(&failed("a")), Some(PushChange::Began("a".to_owned())));
         assert_eq!(after(&failed("b")), None);
         let partial = PushResult::Partial {
             rejected: u64::MAX,
@@ -353,7 +353,7 @@ mod tests {
         };
         assert_eq!(after(&partial), None);
         assert_eq!(after(&partial), None);
-        assert_eq!(after(&PushResult::Taken), Some(Said::Ended(4)));
+        assert_eq!(after(&PushResult::Taken), Some(PushChange::Ended(4)));
         assert_eq!(after(&PushResult::Taken), None);
         assert_eq!(counts.by_result().map(|(_, count)| count), [3, 2, 0, 2]);
         assert_eq!((counts.rejected_points, counts.up), (u64::MAX, true));

@@ -16,9 +16,9 @@ use outhaul_store::{
 use serde::Serialize;
 
 use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
-use crate::indexes::{Indexes, Known};
+use crate::indexes::{IndexResult, Indexes};
 use crate::removed::RemovedPart;
-use crate::{AssignmentRow, Before, Reading, newest_for};
+use crate::{AssignmentRow, Reading, TimelineBefore, newest_for};
 
 /// Text of indexes that is read for the page, in bytes: two of the largest.
 const INDEX_BYTES: u64 = 16 * 1024 * 1024;
@@ -147,7 +147,7 @@ impl AssignmentView {
     pub fn of(
         session: &Session<'_>,
         (site, assignment): (&str, &str),
-        before: Option<Before>,
+        before: Option<TimelineBefore>,
         now_ms: i64,
     ) -> Result<Result<Self, NoAssignment>, StoreError> {
         let reading = Reading::of(session, SitePage::named(site), now_ms)?;
@@ -257,7 +257,7 @@ fn side(
     bundle: &DesiredBundle,
     (site, assignment): (&str, &str),
 ) -> Result<(AssignmentSide, Option<Vec<FileRow>>), StoreError> {
-    let known: Known = match session.bundle_on_record(&bundle.role, bundle.number)? {
+    let known: IndexResult = match session.bundle_on_record(&bundle.role, bundle.number)? {
         Some(on_record) => indexes.of(&on_record)?,
         None => Err(format!("bundle {} is not on record", bundle.number)),
     };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::record::{AskError, Asked, Known};
+use crate::record::{AskError, EnvironmentRecord, GateRequest};
 use outhaul_gate::Decision;
 use outhaul_gate::time;
 use outhaul_store::{Act, CORRUPT_HELP, DesiredBundle, Session, SitePage, StoreError};
@@ -245,11 +245,11 @@ pub(super) fn gates(
     }
     let mut gates = Vec::new();
     for to in tos {
-        let asked = Asked {
+        let asked = GateRequest {
             environment: environment.to_owned(),
             commit: commit.to_owned(),
             to,
-            ..Asked::default()
+            ..GateRequest::default()
         };
         let question = asked
             .question(session, now_ms)
@@ -259,7 +259,7 @@ pub(super) fn gates(
                     what: other.to_string(),
                 },
             })?;
-        gates.push(Known::read(session, &question)?.decide(&question));
+        gates.push(EnvironmentRecord::read(session, &question)?.decide(&question));
     }
     Ok(gates)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::bundles::{Read, counted, of_stream, row};
 use crate::contents::{BundleChanges, FileRow, changes, digest_of, files, shown};
-use crate::indexes::{Indexes, Known};
+use crate::indexes::{IndexResult, Indexes};
 
 /// Text of indexes that is read for the page, in bytes: two of the largest.
 const INDEX_BYTES: u64 = 16 * 1024 * 1024;
@@ -268,7 +268,10 @@ fn sources(bundle: &BundleOnRecord) -> Vec<Source> {
     first.into_iter().chain(workloads).map(cut).collect()
 }
 
-fn compared(now: &Known, before: Option<&(u64, Known)>) -> (Option<BundleChanges>, Option<String>) {
+fn compared(
+    now: &IndexResult,
+    before: Option<&(u64, IndexResult)>,
+) -> (Option<BundleChanges>, Option<String>) {
     match (now, before) {
         (Err(why), _) | (_, Some((_, Err(why)))) => (None, Some(why.clone())),
         (Ok(_), None) => (None, None),

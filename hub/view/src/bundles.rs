@@ -256,8 +256,8 @@ impl Read {
     }
 }
 
-impl From<&crate::indexes::Known> for Read {
-    fn from(known: &crate::indexes::Known) -> Self {
+impl From<&crate::indexes::IndexResult> for Read {
+    fn from(known: &crate::indexes::IndexResult) -> Self {
         Self(known.as_ref().map_err(Clone::clone).map(|index| Sizes {
             held: held(index),
             carried_bytes: index.carried_bytes(),

@@ -11,7 +11,7 @@ use outhaul_store::{BundleOnRecord, Session, StoreError, StreamOnRecord};
 use serde::Serialize;
 
 use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
-use crate::indexes::{Indexes, Known};
+use crate::indexes::{IndexResult, Indexes};
 
 /// Cluster types on one page, and assignments of each.
 const TYPES_SHOWN: usize = 10;
@@ -275,7 +275,7 @@ impl Side {
         bundle: &BundleOnRecord,
         sites: u64,
     ) -> Result<(), StoreError> {
-        let known: Known = indexes.of(bundle)?;
+        let known: IndexResult = indexes.of(bundle)?;
         let mut of_index: BTreeMap<&str, Vec<FileRow>> = BTreeMap::new();
         match &known {
             Err(why) => {

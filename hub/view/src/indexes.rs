@@ -7,7 +7,7 @@ use outhaul_bundle::Index;
 use outhaul_store::{BundleOnRecord, KeptIndex, MAX_INDEX_BYTES, Session, StoreError};
 
 /// The index of a bundle, or why it is not known.
-pub(crate) type Known = Result<Box<Index>, String>;
+pub(crate) type IndexResult = Result<Box<Index>, String>;
 
 /// Reads indexes until so much text was read.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<'a, 's> Indexes<'a, 's> {
     }
 
     /// The index of a bundle. What no page could show is said before what this page has no room for.
-    pub(crate) fn of(&mut self, bundle: &BundleOnRecord) -> Result<Known, StoreError> {
+    pub(crate) fn of(&mut self, bundle: &BundleOnRecord) -> Result<IndexResult, StoreError> {
         let number = bundle.number;
         if bundle.index_size > MAX_INDEX_BYTES as u64 {
             return Ok(Err(format!(

@@ -46,12 +46,12 @@ pub use compare::{
     ComparedAssignment, ComparedBundle, ComparedStream, ComparedType, Comparison, Variant,
 };
 pub use contents::{BundleChanges, FileChange, FileRow, NamedChange};
-pub use list::{SITES_SHOWN, STATES, SiteList, UnknownName, Wanted, unknown_name};
+pub use list::{SITES_SHOWN, STATES, SiteList, SiteSearch, UnknownName, unknown_name};
 pub use measured::{AGES_HOURS, Ages, DecidedGate, Measured, NewestBundle};
 pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
 pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
-pub use site::{Before, SiteView, TimelineRow};
+pub use site::{SiteView, TimelineBefore, TimelineRow};
 
 use outhaul_gate::Decision;
 use outhaul_gate::time;

@@ -19,7 +19,7 @@ const LOOKED_THROUGH: usize = 5_000;
 
 /// What is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Wanted {
+pub struct SiteSearch {
     /// Part of the name.
     pub q: String,
     /// The environment; empty for any.
@@ -54,7 +54,7 @@ pub const STATES: [&str; 14] = [
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteList {
     /// What was looked for.
-    pub wanted: Wanted,
+    pub wanted: SiteSearch,
     /// The sites by name.
     pub sites: Vec<SiteRow>,
     /// After which name the next page begins; `None` where nothing more is.
@@ -76,7 +76,7 @@ impl SiteList {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn of(session: &Session<'_>, wanted: Wanted, now_ms: i64) -> Result<Self, StoreError> {
+    pub fn of(session: &Session<'_>, wanted: SiteSearch, now_ms: i64) -> Result<Self, StoreError> {
         let some = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned());
         let (environment, cluster_type) = (some(&wanted.environment), some(&wanted.cluster_type));
         let at_once = match wanted.state.is_empty() {

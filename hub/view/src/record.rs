@@ -18,7 +18,7 @@ use outhaul_store::{
 
 /// A question as somebody asks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct GateRequest {
     /// The environment.
     pub environment: String,
     /// The base commit.
@@ -101,7 +101,7 @@ pub fn known_environment(session: &Session<'_>, name: &str) -> Result<Vec<String
     Err(AskError::NoEnvironment { name, help })
 }
 
-impl Asked {
+impl GateRequest {
     /// Refuses names that were mistyped. A step to an environment that this hub knows nothing of is one where the
     /// question brings the rules of it, and the name is near no other; `strict` takes known ones only.
     ///
@@ -241,7 +241,7 @@ impl Asked {
 
 /// What the store knows of the sites of one environment.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct EnvironmentRecord {
     sites: Vec<SiteState>,
     bundles: Vec<DesiredBundle>,
     wanted: BTreeMap<(String, u64), Vec<DesiredAssignment>>,
@@ -250,7 +250,7 @@ pub struct Known {
     restored: Option<Restored>,
 }
 
-impl Known {
+impl EnvironmentRecord {
     /// Reads what `question` needs, and no other environment's sites.
     ///
     /// # Errors

@@ -176,7 +176,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
     let running = site.running.as_ref();
     let newest_bundle = newest_for(&reading.bundles, site);
     let desired = newest_bundle.map(|bundle| bundle.number);
-    let Standing {
+    let RowStatus {
         connection,
         bundle,
         verdict,
@@ -244,7 +244,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
 }
 
 /// Where a site stands.
-pub(super) struct Standing {
+pub(super) struct RowStatus {
     pub(super) connection: Connection,
     pub(super) bundle: BundleStatus,
     /// One word for it, and its place in the order of attention.
@@ -257,7 +257,7 @@ pub(super) fn standing(
     site: &SiteState,
     newest_bundle: Option<&DesiredBundle>,
     now_ms: i64,
-) -> Standing {
+) -> RowStatus {
     let limit_ms = i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS;
     let connection = match &site.newest {
         _ if site.revoked_ms.is_some() => Connection::Revoked,
@@ -267,7 +267,7 @@ pub(super) fn standing(
     };
     let bundle = bundle_status(site, newest_bundle);
     let (verdict, attention) = verdict(site, connection, bundle);
-    Standing {
+    RowStatus {
         connection,
         bundle,
         verdict,
@@ -391,7 +391,7 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
             let want = wanted.iter().find(|want| want.assignment == name);
             let actual = observed.and_then(|observed| observed.get(name));
             let desired_config = want.map(|want| want.config_for(&site.site).to_owned());
-            // A cluster that follows the repository by itself shows no version of a config.
+            // A cluster that follows the repository directly shows no version of a config.
             let actual_config = actual
                 .map(|actual| actual.config_version.clone())
                 .filter(|version| !version.is_empty());

@@ -125,9 +125,9 @@ pub enum TimelineRow {
 
 /// A place in a site's reports, as it stands in an address: `ORDINAL.NUMBER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Before(pub TimelinePlace);
+pub struct TimelineBefore(pub TimelinePlace);
 
-impl std::str::FromStr for Before {
+impl std::str::FromStr for TimelineBefore {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -152,7 +152,7 @@ impl SiteView {
     pub fn of(
         session: &Session<'_>,
         name: &str,
-        before: Option<Before>,
+        before: Option<TimelineBefore>,
         now_ms: i64,
     ) -> Result<Option<Self>, StoreError> {
         let Some(registered) = session.site(name)? else {

@@ -226,14 +226,14 @@ impl Request<'_> {
             body_limit: _,
         } = self.header("Content-Length", &size.to_string());
         let (canonical, is_tls) = usable(&url).map_err(|expected| HttpError::Url { expected })?;
-        let failed = |problem: String| HttpError::Failed {
+        let not_sent = |problem: String| HttpError::NotSent {
             url: url.clone(),
             problem,
         };
         let agent = if is_tls { &client.tls } else { &client.plain };
         let body = ureq::SendBody::from_reader(reader);
         let request = builder.uri(canonical).body(body);
-        let request = request.map_err(|_| failed("a header of the request is invalid".into()))?;
+        let request = request.map_err(|_| not_sent("a header of the request is invalid".into()))?;
         let response = agent.run(request);
         let response = response.map_err(|error| not_answered(&url, &error))?;
         Ok(Response { url, response })
@@ -247,14 +247,14 @@ impl Request<'_> {
             body_limit,
         } = self;
         let (canonical, is_tls) = usable(&url).map_err(|expected| HttpError::Url { expected })?;
-        let failed = |problem: String| HttpError::Failed {
+        let not_sent = |problem: String| HttpError::NotSent {
             url: url.clone(),
             problem,
         };
         let agent = if is_tls { &client.tls } else { &client.plain };
         let request = builder.uri(canonical).body(body);
         // Its text would not name the header.
-        let request = request.map_err(|_| failed("a header of the request is invalid".into()))?;
+        let request = request.map_err(|_| not_sent("a header of the request is invalid".into()))?;
         let send = |request| {
             let mut config = agent.configure_request(request);
             if body_limit.is_some() {
@@ -281,7 +281,23 @@ fn not_answered(url: &str, error: &ureq::Error) -> HttpError {
         ureq::Error::Io(error) if is_of_a_certificate(error) => {
             HttpError::Certificate { url, problem }
         }
+        error if is_before_a_connection(error) => HttpError::NotSent { url, problem },
         _ => HttpError::Failed { url, problem },
+    }
+}
+
+/// Whether an error can only come before a connection stands. What may come later, too, is not one: it is safer to take a request for sent.
+fn is_before_a_connection(error: &ureq::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkUnreachable};
+    match error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::InvalidProxyUrl
+        | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => true,
+        ureq::Error::Io(error) => {
+            [AddrNotAvailable, HostUnreachable, NetworkUnreachable].contains(&error.kind())
+        }
+        _ => false,
     }
 }
 

@@ -49,7 +49,15 @@ pub enum HttpError {
         /// What the system said.
         problem: String,
     },
-    /// No connection, it broke off, it took too long, or the answer is larger than its bound.
+    /// There was no connection, so that nothing of the request was sent.
+    #[error("`{url}`: {problem}")]
+    NotSent {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The connection broke off, it took too long, or the answer is larger than its bound: the server may have the request.
     #[error("`{url}`: {problem}")]
     Failed {
         /// The URL.
@@ -65,9 +73,15 @@ impl HttpError {
         match self {
             Self::Certificate { problem, .. }
             | Self::Refused { problem, .. }
+            | Self::NotSent { problem, .. }
             | Self::Failed { problem, .. } => problem.clone(),
             other => other.to_string(),
         }
+    }
+
+    /// Whether the server may have got the request, and done what it asks for.
+    pub fn may_be_sent(&self) -> bool {
+        matches!(self, Self::Failed { .. })
     }
 }
 

@@ -159,10 +159,15 @@ pub(crate) fn read_bounded(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     file.take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        let large = format!("it is larger than the {max_bytes} bytes that it may have");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, large));
+        return Err(too_large(max_bytes));
     }
     Ok(bytes)
+}
+
+/// A file that is larger than it may be.
+pub(crate) fn too_large(max_bytes: u64) -> io::Error {
+    let large = format!("it is larger than the {max_bytes} bytes that it may have");
+    io::Error::new(io::ErrorKind::FileTooLarge, large)
 }
 
 /// Makes what is no file in `folder`: the names, and what each is.

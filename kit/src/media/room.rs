@@ -12,7 +12,7 @@ const FAT: i128 = 0x4d44;
 
 /// What fits on a medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct MediaSpace {
     /// Bytes that may still be written.
     pub free_bytes: u64,
     /// Largest file, in bytes; [`u64::MAX`] where the file system has no limit that anybody meets.
@@ -24,11 +24,11 @@ impl Media {
     ///
     /// # Errors
     /// [`FileError`] when the file system does not say.
-    pub fn room(&self) -> Result<Room, FileError> {
+    pub fn room(&self) -> Result<MediaSpace, FileError> {
         let fail = |error: Errno| at("look at", &self.path)(error.into());
         let space = rustix::fs::fstatvfs(&self.root).map_err(fail)?;
         let kind = rustix::fs::fstatfs(&self.root).map_err(fail)?.f_type;
-        Ok(Room {
+        Ok(MediaSpace {
             free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
             max_file_bytes: match i128::from(kind) {
                 FAT => u64::from(u32::MAX),

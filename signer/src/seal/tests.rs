@@ -112,11 +112,12 @@ fn no_more_comes_out_than_may() {
 fn recipients_are_one_to_256() {
     let key = Identity::generate().recipient();
     assert!(seal(&b""[..], io::sink(), &[]).is_err());
-    let many = vec![key; MAX_RECIPIENTS + 1];
+    assert_eq!(MAX_SEAL_RECIPIENTS, 256);
+    let many = vec![key; MAX_SEAL_RECIPIENTS + 1];
     assert!(seal(&b""[..], io::sink(), &many).is_err());
     let mut out = Vec::new();
     let last = Identity::generate();
-    let mut most = many[..MAX_RECIPIENTS - 1].to_vec();
+    let mut most = many[..MAX_SEAL_RECIPIENTS - 1].to_vec();
     most.push(last.recipient());
     seal(&b"x"[..], &mut out, &most).unwrap();
     assert_eq!(opened(&out, &last).unwrap(), b"x");

@@ -157,7 +157,7 @@ impl Site {
         self.say(ReportEvent::Generation(event))
     }
 
-    /// Says what its cluster shows that follows the platform repository by itself, rendered from base `commit`.
+    /// Says what its cluster shows that follows the platform repository directly, rendered from base `commit`.
     pub fn shows(
         &mut self,
         commit: &str,

@@ -351,5 +351,5 @@ pub fn snapshot() -> Snapshot {
         repo: String::new(),
         commit: "1".into(),
     };
-    outhaul_control::snapshot::snapshot(source.clone(), source, Vec::new())
+    outhaul_bundle::index::Snapshot::of(source.clone(), source, Vec::new())
 }

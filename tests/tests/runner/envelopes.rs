@@ -147,7 +147,7 @@ fn findings_are_where_the_text_says() {
 /// What a command gets; in the order in which it is typed.
 struct Case {
     command: &'static str,
-    /// Arguments with which it does something; `None` says why not here.
+    /// Arguments with which it does something; `None` shows why not here.
     works: Result<&'static str, &'static str>,
     /// What is on standard input then.
     input: &'static str,

@@ -1,4 +1,4 @@
-//! A cluster that follows the platform repository by itself, with a real Flux, from `publish git` to the gate.
+//! A cluster that follows the platform repository directly, with a real Flux, from `publish git` to the gate.
 //!
 //! What comes in: `examples/cluster`, published to a branch and bundled for the hub alone; a real kube-apiserver and a
 //! real kustomize-controller (the stand-in of `outhaul_tests::flux` fetches). What must come out: the gate opens on

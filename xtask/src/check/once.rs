@@ -1,8 +1,10 @@
-//! What stands in one place: bounds that several crates need, hashing readers and writers, how git is started, and each source in its crate.
+//! What stands in one place: bounds that several crates need, hashing readers and writers, how git is started, how a URL is taken apart, and
+//! each source in its crate.
 //!
-//! What comes in: the sources, as text. What goes out: one line per finding, `file:line: what is wrong, and where the one is`. It compares
-//! names: a bound that is written again under another name is not found.
+//! What comes in: the sources, as text. What goes out: one line per finding, `file:line: what is wrong, and where the one is`. Bounds are
+//! compared by their names, and where nothing lists them by name and value: one that is written again under another name is not found.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use anyhow::Result;
@@ -12,19 +14,46 @@ use crate::repository::{code, files, text};
 /// Where the bounds of foreign things are: each `pub const` there is the only one of its name.
 const BOUNDS: &str = "kit/src/bounds.rs";
 /// Bounds of our own formats that several crates need, and where they are.
-const OWN: [(&str, &str); 6] = [
+const OWN: [(&str, &str); 11] = [
     ("EXPIRES_DAYS", "bundler/control/src/model/delivery.rs"),
     (
         "EXPIRES_DAYS_DEFAULT",
         "bundler/control/src/model/delivery.rs",
     ),
+    ("MAX_ADVISORY_BYTES", "hub/affected/src/advisory.rs"),
+    ("MAX_ENROLMENT_REQUEST_BYTES", "bundle/src/report.rs"),
     ("MAX_ENVELOPE_BYTES", "signer/src/envelope.rs"),
+    ("MAX_KEY_BYTES", "signer/src/key.rs"),
     ("MAX_KIT_BYTES", "signer/src/enrol.rs"),
+    ("MAX_RECIPIENTS", "bundle/src/blob.rs"),
     ("MAX_REPORT_BYTES", "bundle/src/report.rs"),
+    ("MAX_REPORTS_BYTES", "bundle/src/report.rs"),
     ("MAX_ROOT_BYTES", "signer/src/trust/walk.rs"),
 ];
-/// Where what hashes on the way is; and one that keeps in mind that its source failed, too.
-const HASHING: [&str; 2] = ["bundle/src/digest.rs", "bundler/attest/src/images.rs"];
+/// Where what hashes on the way is.
+const HASHING: &str = "bundle/src/digest.rs";
+/// Names that say what they bound only in their own file, so that equal ones in several files are not one bound.
+const OF_A_FILE: [&str; 13] = [
+    "MAX_ANSWER_BYTES",
+    "MAX_BYTES",
+    "MAX_CHARS",
+    "MAX_DEPTH",
+    "MAX_FILES",
+    "MAX_FILE_BYTES",
+    "MAX_HEADER_BYTES",
+    "MAX_LINE_BYTES",
+    "MAX_LISTED",
+    "MAX_NAMED",
+    "MAX_SECRET_BYTES",
+    "MAX_TEXT",
+    "MAX_TEXT_BYTES",
+];
+/// Where the text of a URL is taken apart; the second finds URLs in running text, the third reads patterns that may have `*` before `://`.
+const URLS: [&str; 3] = [
+    "kit/src/url.rs",
+    "kit/src/url_secrets.rs",
+    "bundler/control/src/model/image_signatures/identity.rs",
+];
 /// Where git is started.
 const GIT: &str = "bundler/git/src/";
 /// What crates of tests may share across crates by a path: the bodies of the fuzz targets.
@@ -41,11 +70,14 @@ pub fn findings() -> Result<Vec<String>> {
     bounds.extend(constants(&foreign).map(|(_, name)| (name.to_owned(), BOUNDS)));
     let mut findings = Vec::new();
     let mut found = Vec::new();
+    let mut written = Bounds::new();
     for name in all.iter().filter(|name| name.ends_with(".rs")) {
         let Some(text) = text(name)? else { continue };
         findings.extend(twice(name, &text, &bounds));
         findings.extend(hashing(name, &text));
         findings.extend(git(name, &text));
+        findings.extend(urls(name, &text));
+        note(name, &text, &mut written);
         findings.extend(outside(name, &text, &crates));
         let here = bounds.iter().filter(|(_, at)| at == name);
         let here = here.filter(|(bound, _)| constants(&text).any(|(_, one)| one == bound));
@@ -55,7 +87,80 @@ pub fn findings() -> Result<Vec<String>> {
     findings.extend(gone.map(|(bound, at)| {
         format!("xtask/src/check/once.rs: `{bound}` is not in {at} any more: say where it is now")
     }));
+    findings.extend(equal(&written));
     Ok(findings)
+}
+
+/// Where each bound is written, by its name and value.
+type Bounds = BTreeMap<(String, u64), Vec<String>>;
+
+/// Notes the bounds of a file, as far as their value is written in it.
+fn note(file: &str, text: &str, written: &mut Bounds) {
+    if is_of_tests(file) || file.starts_with("xtask/") {
+        return;
+    }
+    for (line, name) in constants(code(text)) {
+        let value = text.lines().nth(line - 1).and_then(|line| {
+            let (_, value) = line.split_once(" = ")?;
+            number(value.split(';').next()?)
+        });
+        let is_bound = name.starts_with("MAX_") && !OF_A_FILE.contains(&name);
+        if let Some(value) = value.filter(|_| is_bound) {
+            let places = written.entry((name.to_owned(), value)).or_default();
+            places.push(format!("{file}:{line}"));
+        }
+    }
+}
+
+/// The value of an expression of numbers with `*` and `<<`.
+fn number(text: &str) -> Option<u64> {
+    let factors = text.split('*').map(|factor| {
+        let plain = |text: &str| text.trim().replace('_', "").parse::<u64>().ok();
+        match factor.split_once("<<") {
+            Some((one, by)) => plain(one)?.checked_shl(u32::try_from(plain(by)?).ok()?),
+            None => plain(factor),
+        }
+    });
+    factors.reduce(|one, other| one?.checked_mul(other?))?
+}
+
+/// Bounds of one name and value in several files.
+fn equal(written: &Bounds) -> Vec<String> {
+    let several = written.iter().filter(|(_, places)| places.len() > 1);
+    let finding = |((name, value), places): (&(String, u64), &Vec<String>)| {
+        format!(
+            "{}: `{name}` is {value} here and in {}: write it once (kit/src/bounds.rs, or beside the format), or give them names that \
+             say what differs",
+            places[0],
+            places[1..].join(", ")
+        )
+    };
+    several.map(finding).collect()
+}
+
+fn is_of_tests(file: &str) -> bool {
+    let folders = ["/tests/", "/benches/", "/examples/"];
+    file.starts_with("tests/")
+        || file.starts_with("fuzz/")
+        || file.ends_with("tests.rs")
+        || folders.iter().any(|folder| file.contains(folder))
+}
+
+/// The text of a URL that is cut without `outhaul_kit::url`.
+fn urls(file: &str, text: &str) -> Vec<String> {
+    if URLS.contains(&file) || file.starts_with("xtask/") || is_of_tests(file) {
+        return Vec::new();
+    }
+    let cuts = ["split_once(\"://\")", "find(\"://\")", "split(\"://\")"];
+    let lines = code(text).lines().zip(1..);
+    let lines = lines.filter(|(line, _)| cuts.iter().any(|cut| line.contains(cut)));
+    let finding = |(_, line)| {
+        format!(
+            "{file}:{line}: takes a URL apart: use `outhaul_kit::url::UrlParts` of {}",
+            URLS[0]
+        )
+    };
+    lines.map(finding).collect()
 }
 
 /// The constants that a file defines, with their lines.
@@ -86,7 +191,7 @@ fn twice(file: &str, text: &str, bounds: &[(String, &str)]) -> Vec<String> {
 
 /// Structures that hash what is read from or written to them.
 fn hashing(file: &str, text: &str) -> Vec<String> {
-    if HASHING.contains(&file) {
+    if file == HASHING {
         return Vec::new();
     }
     let mut findings = Vec::new();
@@ -112,8 +217,7 @@ fn hashing(file: &str, text: &str) -> Vec<String> {
         };
         if text.lines().any(passes) {
             findings.push(format!(
-                "{file}:{at}: `{name}` hashes what passes: use `HashingReader` or `HashingWriter` of {}",
-                HASHING[0]
+                "{file}:{at}: `{name}` hashes what passes: use `HashingReader` or `HashingWriter` of {HASHING}"
             ));
         }
     }
@@ -122,13 +226,11 @@ fn hashing(file: &str, text: &str) -> Vec<String> {
 
 /// The program `git` that is started without the environment and the settings that `outhaul-git` gives it.
 fn git(file: &str, text: &str) -> Vec<String> {
-    let is_test =
-        file.contains("/tests/") || file.starts_with("tests/") || file.ends_with("tests.rs");
-    if file.starts_with(GIT) || file.starts_with("xtask/") || is_test {
+    if file.starts_with(GIT) || file.starts_with("xtask/") || is_of_tests(file) {
         return Vec::new();
     }
     let starts = code(text).lines().zip(1..);
-    let starts = starts.filter(|(line, _)| line.contains("Command::new(\"git\")"));
+    let starts = starts.filter(|(line, _)| line.contains("new(\"git\")"));
     let finding = |(_, line)| {
         format!("{file}:{line}: starts git by itself: use `outhaul_git::source::git::plain`")
     };
@@ -203,6 +305,48 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_that_no_list_names_is_written_once_too() {
+        let found = |files: &[(&str, &str)]| {
+            let mut written = Bounds::new();
+            for (file, text) in files {
+                note(file, text, &mut written);
+            }
+            equal(&written)
+        };
+        let (five, sum) = (
+            "const MAX_HOPS: usize = 5;\n",
+            "const MAX_HOPS: u64 = 1 << 12;\n",
+        );
+        let same = found(&[("a/src/x.rs", five), ("b/src/x.rs", five)]);
+        assert_eq!(same.len(), 1);
+        assert!(same[0].starts_with("a/src/x.rs:1: `MAX_HOPS` is 5 here and in b/src/x.rs:1"));
+        let spelled = "pub const MAX_HOPS: usize = 4 * 1_024; // four KiB\n";
+        assert_eq!(
+            found(&[("a/src/x.rs", sum), ("b/src/x.rs", spelled)]).len(),
+            1
+        );
+        assert_eq!(found(&[("a/src/x.rs", sum), ("b/src/x.rs", five)]), [""; 0]);
+        assert_eq!(
+            found(&[("a/src/x.rs", five), ("b/src/x/tests.rs", five)]),
+            [""; 0]
+        );
+        let derived = "const MAX_HOPS: usize = other::MAX_HOPS;\n";
+        assert_eq!(
+            found(&[("a/src/x.rs", five), ("b/src/x.rs", derived)]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn urls_are_taken_apart_in_one_place() {
+        let cuts = "let (scheme, rest) = url.split_once(\"://\")?;\n";
+        assert_eq!(urls("agent/src/x.rs", cuts).len(), 1);
+        assert_eq!(urls("kit/src/url.rs", cuts), [""; 0]);
+        assert_eq!(urls("agent/tests/runner/x.rs", cuts), [""; 0]);
+        assert_eq!(urls("agent/src/x.rs", "url.contains(\"://\")\n"), [""; 0]);
+    }
+
+    #[test]
     fn what_hashes_on_the_way_is_found_and_what_only_holds_a_hasher_is_not() {
         let holds = "struct Out<W> {\n    out: W,\n    hasher: Hasher,\n}\n";
         let passes = format!("{holds}impl<W: Write> Write for Out<W> {{\n}}\n");
@@ -217,6 +361,8 @@ mod tests {
     fn git_is_started_by_one_crate_and_by_tests() {
         let starts = "let git = Command::new(\"git\");\n";
         assert_eq!(git("bundler/scaffold/src/git.rs", starts).len(), 1);
+        let as_a_path = "let git = Typed::new(Path::new(\"git\"), folder);\n";
+        assert_eq!(git("bundler/src/demo/folders.rs", as_a_path).len(), 1);
         assert_eq!(git("bundler/git/src/source/git.rs", starts), [""; 0]);
         assert_eq!(git("bundler/tests/runner/git.rs", starts), [""; 0]);
         let tested = format!("#[cfg(test)]\nmod tests {{\n{starts}}}\n");

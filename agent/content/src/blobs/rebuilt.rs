@@ -14,7 +14,7 @@ use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::{Digest, Index, Parity};
 use outhaul_parity::{
-    BlobBytes, ParityBytes, ParityError, RebuildPlan, RebuildSink, Shortage, Standing,
+    BlobBytes, BlobPresence, ParityBytes, ParityError, RebuildPlan, RebuildSink, Shortage,
 };
 
 use super::{BUFFER_BYTES, Blobs, digest_of};
@@ -73,10 +73,10 @@ impl Blobs {
         parity: usize,
     ) -> Result<RebuildPlan, Shortage> {
         let standing = |place: usize| match index.blobs.get(place) {
-            Some(blob) if self.is_carried(blob) => Standing::Here,
+            Some(blob) if self.is_carried(blob) => BlobPresence::Here,
             // Made of a patch once, so that the bytes that parity is computed of are not here.
-            Some(blob) if self.has(blob) => Standing::Unwanted,
-            _ => Standing::Missing,
+            Some(blob) if self.has(blob) => BlobPresence::Unwanted,
+            _ => BlobPresence::Missing,
         };
         outhaul_parity::plan(&set.layout(index), &standing, parity)
     }

@@ -26,6 +26,11 @@ pub(super) fn rights_help(error: &FileError, what: &str, or: &str) -> String {
     )
 }
 
+/// A help without its end, "then repeat the command".
+pub(super) fn without_repeat(help: &str) -> &str {
+    help.trim_end_matches("; then repeat the command")
+}
+
 /// What of a state folder may be removed where space is short.
 pub(super) fn removable_help(folder: &str, removable: &[PathBuf]) -> String {
     let names: Vec<String> = removable

@@ -1,7 +1,7 @@
 //! One connection to one API server.
 //!
 //! What comes in: an [`Access`], then requests. What goes out: JSON answers of a bounded size, or a
-//! [`Trouble`]: the server could not be asked, or it refused. The server's certificate is always verified,
+//! [`ClientError`]: the server could not be asked, or it refused. The server's certificate is always verified,
 //! redirects are not followed, and no proxy is used. A token is in no message.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ const MAX_ANSWER_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum ClientError {
     /// What is set cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -35,7 +35,7 @@ pub enum Trouble {
     Refused(Refusal),
 }
 
-impl Trouble {
+impl ClientError {
     /// Whether the site, not what was asked for, is to blame: repeating it later may well work.
     pub fn is_of_the_site(&self) -> bool {
         match self {
@@ -68,8 +68,8 @@ impl ApiClient {
     /// A connection by `access`; nothing is asked yet. Each request may last `timeout`.
     ///
     /// # Errors
-    /// [`Trouble::Access`] for certificates that are not.
-    pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
+    /// [`ClientError::Access`] for certificates that are not.
+    pub fn new(access: &Access, timeout: Duration) -> Result<Self, ClientError> {
         let identity = match &access.identity {
             ApiCredentials::Certificate { chain, key } => {
                 Some(outhaul_http::Identity { chain, key })
@@ -102,20 +102,20 @@ impl ApiClient {
     /// Asks for `path`; `None` for what is not there.
     ///
     /// # Errors
-    /// [`Trouble`]
-    pub fn get(&self, path: &str) -> Result<Option<Value>, Trouble> {
+    /// [`ClientError`]
+    pub fn get(&self, path: &str) -> Result<Option<Value>, ClientError> {
         self.read(path, "application/json")
     }
 
     /// Asks for `path` in another form than whole objects.
     ///
     /// # Errors
-    /// [`Trouble`]
-    pub fn read(&self, path: &str, accept: &str) -> Result<Option<Value>, Trouble> {
+    /// [`ClientError`]
+    pub fn read(&self, path: &str, accept: &str) -> Result<Option<Value>, ClientError> {
         let request = self.request(Method::GET, path, accept)?;
         match self.answer(request.send()) {
             Ok((_, value)) => Ok(Some(value)),
-            Err(Trouble::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(None),
+            Err(ClientError::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -123,14 +123,14 @@ impl ApiClient {
     /// Sends `body` and returns the status and the answer.
     ///
     /// # Errors
-    /// [`Trouble`]
+    /// [`ClientError`]
     pub fn send(
         &self,
         method: Method,
         path: &str,
         content_type: &str,
         body: &[u8],
-    ) -> Result<(u16, Value), Trouble> {
+    ) -> Result<(u16, Value), ClientError> {
         let request = self.request(method, path, "application/json")?;
         self.answer(
             request
@@ -139,7 +139,12 @@ impl ApiClient {
         )
     }
 
-    fn request(&self, method: Method, path: &str, accept: &str) -> Result<Request<'_>, Trouble> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+    ) -> Result<Request<'_>, ClientError> {
         let url = format!("{}{path}", self.server);
         let request = self.http.request(method, &url).header("Accept", accept);
         Ok(match self.token()? {
@@ -151,13 +156,13 @@ impl ApiClient {
         })
     }
 
-    fn answer(&self, answer: Result<Response, HttpError>) -> Result<(u16, Value), Trouble> {
+    fn answer(&self, answer: Result<Response, HttpError>) -> Result<(u16, Value), ClientError> {
         let failed = |error: HttpError| self.failed(&error.problem());
         let answer = answer.map_err(failed)?;
         let code = answer.status();
         let bytes = answer.bytes(MAX_ANSWER_BYTES).map_err(failed)?;
         if !(200..300).contains(&code) {
-            return Err(Trouble::Refused(Refusal::of(code, &bytes)));
+            return Err(ClientError::Refused(Refusal::of(code, &bytes)));
         }
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|_| self.failed(&format!("its answer {code} is not JSON")))?;
@@ -168,7 +173,7 @@ impl ApiClient {
         Ok((code, value))
     }
 
-    fn token(&self) -> Result<Option<Zeroizing<String>>, Trouble> {
+    fn token(&self) -> Result<Option<Zeroizing<String>>, ClientError> {
         Ok(match &self.identity {
             ApiCredentials::Token(token) => Some(token.clone()),
             // Read each time: it is replaced before it expires.
@@ -182,8 +187,8 @@ impl ApiClient {
         })
     }
 
-    fn failed(&self, problem: &str) -> Trouble {
-        Trouble::Unreachable {
+    fn failed(&self, problem: &str) -> ClientError {
+        ClientError::Unreachable {
             server: self.server.clone(),
             problem: problem.to_owned(),
         }

@@ -14,7 +14,7 @@ use outhaul_kit::percent;
 use serde_json::{Value, json};
 
 use crate::FIELD_MANAGER;
-use crate::client::{ApiClient, Trouble};
+use crate::client::{ApiClient, ClientError};
 use crate::config::Access;
 use crate::manifest::Key;
 use crate::status::Reason;
@@ -85,8 +85,8 @@ impl Cluster {
     /// By `access`; nothing is asked yet. Each request may last `timeout`.
     ///
     /// # Errors
-    /// [`Trouble::Access`]
-    pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
+    /// [`ClientError::Access`]
+    pub fn new(access: &Access, timeout: Duration) -> Result<Self, ClientError> {
         Ok(Self {
             client: ApiClient::new(access, timeout)?,
             kinds: RefCell::default(),
@@ -101,13 +101,13 @@ impl Cluster {
     /// Where the API has a kind; `None` when it has not.
     ///
     /// # Errors
-    /// [`Trouble`]
+    /// [`ClientError`]
     pub fn resource(
         &self,
         group: &str,
         version: &str,
         kind: &str,
-    ) -> Result<Option<Resource>, Trouble> {
+    ) -> Result<Option<Resource>, ClientError> {
         let root = match group {
             "" => format!("/api/{version}"),
             group => format!("/apis/{group}/{version}"),
@@ -120,8 +120,8 @@ impl Cluster {
     /// Where the API has a kind of whichever version; `None` when it has not.
     ///
     /// # Errors
-    /// [`Trouble`]
-    pub fn resource_of(&self, key: &Key) -> Result<Option<Resource>, Trouble> {
+    /// [`ClientError`]
+    pub fn resource_of(&self, key: &Key) -> Result<Option<Resource>, ClientError> {
         if key.group.is_empty() {
             return self.resource("", "v1", &key.kind);
         }
@@ -144,7 +144,7 @@ impl Cluster {
         Ok(None)
     }
 
-    fn kinds_at(&self, root: &str) -> Result<Option<Kinds>, Trouble> {
+    fn kinds_at(&self, root: &str) -> Result<Option<Kinds>, ClientError> {
         if let Some(known) = self.kinds.borrow().get(root) {
             return Ok(known.clone());
         }
@@ -161,15 +161,15 @@ impl Cluster {
     /// An object; `None` when it is not there.
     ///
     /// # Errors
-    /// [`Trouble`]
-    pub fn get(&self, resource: &Resource, key: &Key) -> Result<Option<Value>, Trouble> {
+    /// [`ClientError`]
+    pub fn get(&self, resource: &Resource, key: &Key) -> Result<Option<Value>, ClientError> {
         self.client.get(&resource.path(key))
     }
 
     /// Applies `object`, or asks what applying it would do. `force` takes fields over from other managers.
     ///
     /// # Errors
-    /// [`Trouble`]
+    /// [`ClientError`]
     pub fn apply(
         &self,
         resource: &Resource,
@@ -177,7 +177,7 @@ impl Cluster {
         object: &Value,
         force: bool,
         dry_run: bool,
-    ) -> Result<Applied, Trouble> {
+    ) -> Result<Applied, ClientError> {
         let dry = if dry_run { "&dryRun=All" } else { "" };
         let path = format!(
             "{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict&force={force}{dry}",
@@ -199,14 +199,14 @@ impl Cluster {
     /// `false`: the object is not there any more.
     ///
     /// # Errors
-    /// [`Trouble`]
+    /// [`ClientError`]
     pub fn annotate(
         &self,
         resource: &Resource,
         key: &Key,
         annotation: &str,
         value: &str,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         let change = json!({"metadata": {"annotations": {annotation: value}}}).to_string();
         let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.path(key));
         let kind = "application/merge-patch+json";
@@ -215,7 +215,7 @@ impl Cluster {
             .send(Method::PATCH, &path, kind, change.as_bytes())
         {
             Ok(_) => Ok(true),
-            Err(Trouble::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(false),
+            Err(ClientError::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -223,8 +223,8 @@ impl Cluster {
     /// Deletes the object `key` if it is still the one with `uid`. `false`: it was not there any more.
     ///
     /// # Errors
-    /// [`Trouble`]; with [`Reason::Conflict`] another object has its name by now.
-    pub fn delete(&self, resource: &Resource, key: &Key, uid: &str) -> Result<bool, Trouble> {
+    /// [`ClientError`]; with [`Reason::Conflict`] another object has its name by now.
+    pub fn delete(&self, resource: &Resource, key: &Key, uid: &str) -> Result<bool, ClientError> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "preconditions": {"uid": uid}, "propagationPolicy": "Background",
@@ -238,7 +238,7 @@ impl Cluster {
         );
         match sent {
             Ok(_) => Ok(true),
-            Err(Trouble::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(false),
+            Err(ClientError::Refused(refusal)) if refusal.reason == Reason::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -247,8 +247,8 @@ impl Cluster {
     /// to another object, and what is being removed does not count.
     ///
     /// # Errors
-    /// [`Trouble`]; a part of the API that does not answer is one.
-    pub fn left_in(&self, namespace: &str) -> Result<Vec<String>, Trouble> {
+    /// [`ClientError`]; a part of the API that does not answer is one.
+    pub fn left_in(&self, namespace: &str) -> Result<Vec<String>, ClientError> {
         let mut left = Vec::new();
         let mut roots = vec!["/api/v1".to_owned()];
         let groups = self.client.get("/apis")?.unwrap_or_default();
@@ -296,8 +296,8 @@ impl Cluster {
     /// Whether there are objects of the kind that the `definition` defines.
     ///
     /// # Errors
-    /// [`Trouble`]
-    pub fn has_objects(&self, definition: &Value) -> Result<bool, Trouble> {
+    /// [`ClientError`]
+    pub fn has_objects(&self, definition: &Value) -> Result<bool, ClientError> {
         let spec = &definition["spec"];
         let versions = spec["versions"]
             .as_array()
@@ -323,13 +323,13 @@ impl Cluster {
     /// Every object of a kind, in `namespace` or in all; `None` when the API has no such kind. Of very many the first 5,000.
     ///
     /// # Errors
-    /// [`Trouble`]
+    /// [`ClientError`]
     pub fn list(
         &self,
         group: &str,
         kind: &str,
         namespace: Option<&str>,
-    ) -> Result<Option<Vec<Value>>, Trouble> {
+    ) -> Result<Option<Vec<Value>>, ClientError> {
         let any = Key {
             group: group.to_owned(),
             kind: kind.to_owned(),
@@ -355,7 +355,7 @@ impl Cluster {
     }
 
     /// Gives every item of a list to `look`, by name only, until it answers no.
-    fn each(&self, path: &str, look: &mut dyn FnMut(&Value) -> bool) -> Result<(), Trouble> {
+    fn each(&self, path: &str, look: &mut dyn FnMut(&Value) -> bool) -> Result<(), ClientError> {
         self.each_of(path, NAMES_ONLY, look)
     }
 
@@ -365,7 +365,7 @@ impl Cluster {
         path: &str,
         form: &str,
         look: &mut dyn FnMut(&Value) -> bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let mut more = String::new();
         loop {
             let page = self

@@ -208,7 +208,7 @@ fn read_config(config: &Value, folder: &Path, context: Option<&str>) -> Result<A
         .as_str()
         .unwrap_or_default()
         .trim_end_matches('/');
-    if !server.to_ascii_lowercase().starts_with("https://") {
+    if !outhaul_kit::url::is_https(server) {
         return Err("its server must begin with `https://`".to_owned().into());
     }
     for (key, why) in [

@@ -19,7 +19,7 @@ pub mod platform;
 mod status;
 pub mod yaml;
 
-pub use client::Trouble;
+pub use client::ClientError;
 pub use cluster::{Cluster, Resource};
 pub use config::{Access, AccessError};
 pub use health::Health;

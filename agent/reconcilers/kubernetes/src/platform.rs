@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::client::Trouble;
+use crate::client::ClientError;
 use crate::cluster::Cluster;
 use crate::health::Health;
 use crate::manifest::Key;
@@ -68,11 +68,11 @@ pub struct Follower {
 /// Asks the API server for all that follows `repository`. `None`: the cluster has neither Flux nor Argo CD.
 ///
 /// # Errors
-/// [`Trouble`]
+/// [`ClientError`]
 pub fn look(
     cluster: &Cluster,
     repository: &str,
-) -> Result<Option<(Controller, Vec<Follower>)>, Trouble> {
+) -> Result<Option<(Controller, Vec<Follower>)>, ClientError> {
     let mut found = None;
     if let Some(sources) = cluster.list(flux::SOURCE, "GitRepository", None)? {
         let mut objects = Vec::new();
@@ -273,12 +273,11 @@ pub fn same_repository(one: &str, other: &str) -> bool {
     fn plain(url: &str) -> String {
         let url = url.trim().trim_end_matches('/');
         let url = url.strip_suffix(".git").unwrap_or(url);
-        let Some((scheme, rest)) = url.split_once("://") else {
+        let Some(parts) = outhaul_kit::url::UrlParts::of(url) else {
             return url.to_owned();
         };
-        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let host = host.rsplit('@').next().unwrap_or_default();
-        format!("{}://{}/{path}", scheme.to_lowercase(), host.to_lowercase())
+        let (scheme, host) = (parts.scheme.to_lowercase(), parts.authority.to_lowercase());
+        format!("{scheme}://{host}{}", parts.rest)
     }
     !one.is_empty() && plain(one) == plain(other)
 }

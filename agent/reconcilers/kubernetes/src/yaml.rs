@@ -5,20 +5,16 @@
 //! are booleans, `0644` is octal. Depth and size are bounded, aliases included; a key is written once. It is
 //! pure.
 
+use outhaul_kit::bounds::{MAX_YAML_DEPTH, MAX_YAML_EXPANDED_BYTES};
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting. Kubernetes objects need some twenty levels.
-const MAX_DEPTH: usize = 64;
 /// Most values in one text, aliases expanded.
 const MAX_VALUES: usize = 500_000;
 /// What a value costs besides its text: about what it takes in memory.
 const VALUE_BYTES: usize = 32;
-/// Most that the texts of one [`Budget`] may come to, aliases expanded and keys included. The API server takes
-/// no object above 3 MiB, so real manifests are far below; it is held in memory at once, on small hosts too.
-const MAX_EXPANDED_BYTES: usize = 64 * 1024 * 1024;
 
 /// Why a text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,8 +104,8 @@ impl<'a> Reader<'a, '_> {
             ));
         }
         self.budget.bytes = self.budget.bytes.saturating_add(bytes);
-        if self.budget.bytes > MAX_EXPANDED_BYTES {
-            let most = MAX_EXPANDED_BYTES / (1024 * 1024);
+        if self.budget.bytes > MAX_YAML_EXPANDED_BYTES {
+            let most = MAX_YAML_EXPANDED_BYTES / (1024 * 1024);
             return Err(wrong(at, format!("more than {most} MiB, aliases expanded")));
         }
         Ok(())
@@ -126,8 +122,8 @@ impl<'a> Reader<'a, '_> {
             Event::Alias(_) => self.count(1, 0, at)?,
             _ => self.count(1, VALUE_BYTES + text, at)?,
         }
-        if depth > MAX_DEPTH {
-            return Err(wrong(at, format!("more than {MAX_DEPTH} levels deep")));
+        if depth > MAX_YAML_DEPTH {
+            return Err(wrong(at, format!("more than {MAX_YAML_DEPTH} levels deep")));
         }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {

@@ -41,7 +41,7 @@ impl Hook {
             .as_deref()
             .map(|path| path.display().to_string());
         format!(
-            "see what the program `{}` needs; the agent tries again by itself",
+            "see what the program `{}` needs; the agent tries again automatically",
             program.unwrap_or_default()
         )
     }

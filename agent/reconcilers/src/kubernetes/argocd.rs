@@ -6,7 +6,7 @@
 //! does, and it registers no certificate with it.
 
 use outhaul_bundle::Digest;
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Trouble, argocd, cluster, health};
+use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, argocd, cluster, health};
 use serde_json::Value;
 
 use super::controller::ManifestController;
@@ -60,7 +60,7 @@ impl ManifestController for ArgoCd {
             ),
             help: "install Argo CD with its application controller and its repository server (docs/operator.md, \
                    \"A cluster with Argo CD\"), or let the centre send it with the bundle (`bootstrap` of a \
-                   DeliveryPolicy); the agent tries again by itself"
+                   DeliveryPolicy); the agent tries again automatically"
                 .into(),
         })
     }
@@ -95,7 +95,12 @@ impl ManifestController for ArgoCd {
         argocd::request(key)
     }
 
-    fn made(&self, cluster: &Cluster, key: &Key, uid: &str) -> Result<Vec<(Key, Value)>, Trouble> {
+    fn made(
+        &self,
+        cluster: &Cluster,
+        key: &Key,
+        uid: &str,
+    ) -> Result<Vec<(Key, Value)>, ClientError> {
         if !is_set(key) {
             return Ok(Vec::new());
         }
@@ -159,7 +164,7 @@ impl ManifestController for ArgoCd {
         original::silent_mirror(self.config.mirror.as_deref()?)
     }
 
-    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, Trouble> {
+    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, ClientError> {
         Ok(match (argocd::is_argocd(key), is_set(key)) {
             (_, true) => argocd::health_of_set(found, &self.applications_of(cluster, key, found)?),
             (true, false) => argocd::health(found),
@@ -167,7 +172,12 @@ impl ManifestController for ArgoCd {
         })
     }
 
-    fn status_text(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<String, Trouble> {
+    fn status_text(
+        &self,
+        cluster: &Cluster,
+        key: &Key,
+        found: &Value,
+    ) -> Result<String, ClientError> {
         Ok(match (argocd::is_argocd(key), is_set(key)) {
             (_, true) => {
                 argocd::status_text_of_set(found, &self.applications_of(cluster, key, found)?)
@@ -184,7 +194,7 @@ impl ManifestController for ArgoCd {
     fn not_responding(&self, why: &str) -> ApplyError {
         ApplyError::Cluster {
             problem: format!("Argo CD does not answer: {why}"),
-            help: format!("{SEE_PODS}; start what does not; the agent tries again by itself"),
+            help: format!("{SEE_PODS}; start what does not; the agent tries again automatically"),
         }
     }
 }
@@ -196,7 +206,7 @@ impl ArgoCd {
         cluster: &Cluster,
         key: &Key,
         found: &Value,
-    ) -> Result<Vec<Value>, Trouble> {
+    ) -> Result<Vec<Value>, ClientError> {
         let made = self.made(cluster, key, uid_of(found))?;
         Ok(made
             .into_iter()

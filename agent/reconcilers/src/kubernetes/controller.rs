@@ -7,7 +7,7 @@
 use std::fmt;
 
 use outhaul_bundle::Digest;
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, health};
+use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, Resource, health};
 use serde_json::Value;
 
 use super::objects::DesiredObjects;
@@ -31,12 +31,12 @@ pub trait ManifestController: fmt::Debug {
     /// The kind of `object` in another version that the cluster has, where that makes no difference.
     ///
     /// # Errors
-    /// [`Trouble`] of the server.
+    /// [`ClientError`] of the server.
     fn other_version(
         &self,
         _cluster: &Cluster,
         _object: &Object,
-    ) -> Result<Option<Resource>, Trouble> {
+    ) -> Result<Option<Resource>, ClientError> {
         Ok(None)
     }
 
@@ -67,13 +67,13 @@ pub trait ManifestController: fmt::Debug {
     /// What the controller made of the object `key` with `uid` that is asked, looked at and waited for with it.
     ///
     /// # Errors
-    /// [`Trouble`] of the server.
+    /// [`ClientError`] of the server.
     fn made(
         &self,
         _cluster: &Cluster,
         _key: &Key,
         _uid: &str,
-    ) -> Result<Vec<(Key, Value)>, Trouble> {
+    ) -> Result<Vec<(Key, Value)>, ClientError> {
         Ok(Vec::new())
     }
 
@@ -96,21 +96,21 @@ pub trait ManifestController: fmt::Debug {
     /// How an object does.
     ///
     /// # Errors
-    /// [`Trouble`] of the server.
-    fn health(&self, _cluster: &Cluster, _key: &Key, found: &Value) -> Result<Health, Trouble> {
+    /// [`ClientError`] of the server.
+    fn health(&self, _cluster: &Cluster, _key: &Key, found: &Value) -> Result<Health, ClientError> {
         Ok(health::health(found))
     }
 
     /// What the controller says of an object that is well.
     ///
     /// # Errors
-    /// [`Trouble`] of the server.
+    /// [`ClientError`] of the server.
     fn status_text(
         &self,
         _cluster: &Cluster,
         _key: &Key,
         _found: &Value,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, ClientError> {
         Ok(String::new())
     }
 
@@ -123,7 +123,7 @@ pub trait ManifestController: fmt::Debug {
     fn not_responding(&self, why: &str) -> ApplyError {
         ApplyError::Cluster {
             problem: why.to_owned(),
-            help: "see that its controller runs; the agent tries again by itself".into(),
+            help: "see that its controller runs; the agent tries again automatically".into(),
         }
     }
 }

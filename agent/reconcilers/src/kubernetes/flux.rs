@@ -4,7 +4,7 @@
 //! else a stream renders. What goes out: Flux's verdicts, word for word. The workload's own manifests are
 //! not applied: Flux fetches them. It renders nothing, fetches nothing and repeats nothing of what Flux does.
 
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, flux};
+use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, Resource, flux};
 use serde_json::Value;
 
 use super::controller::ManifestController;
@@ -55,7 +55,7 @@ impl ManifestController for Flux {
         &self,
         cluster: &Cluster,
         object: &Object,
-    ) -> Result<Option<Resource>, Trouble> {
+    ) -> Result<Option<Resource>, ClientError> {
         match flux::is_flux(&object.key) {
             true => cluster.resource_of(&object.key),
             false => Ok(None),
@@ -70,7 +70,7 @@ impl ManifestController for Flux {
             ),
             help: "install Flux with its source-controller, kustomize-controller and, for charts, \
                    helm-controller (docs/operator.md, \"A cluster with Flux\"), or let the centre send it with the bundle \
-                   (`bootstrap` of a DeliveryPolicy); the agent tries again by itself"
+                   (`bootstrap` of a DeliveryPolicy); the agent tries again automatically"
                 .into(),
         })
     }
@@ -100,7 +100,7 @@ impl ManifestController for Flux {
         original::silent_mirror(self.config.mirror.as_deref()?)
     }
 
-    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, Trouble> {
+    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, ClientError> {
         let mut source = None;
         if let Some(from) = flux::source_of(found)
             && let Some(resource) = cluster.resource_of(&from)?
@@ -110,7 +110,12 @@ impl ManifestController for Flux {
         Ok(flux::health_of(key, found, source.as_ref()))
     }
 
-    fn status_text(&self, _cluster: &Cluster, key: &Key, found: &Value) -> Result<String, Trouble> {
+    fn status_text(
+        &self,
+        _cluster: &Cluster,
+        key: &Key,
+        found: &Value,
+    ) -> Result<String, ClientError> {
         Ok(match (flux::is_flux(key), flux::is_suspended(found)) {
             (false, _) => String::new(),
             (true, true) => "the bundle sets `suspend: true`: Flux does not reconcile it".into(),
@@ -125,7 +130,7 @@ impl ManifestController for Flux {
     fn not_responding(&self, why: &str) -> ApplyError {
         ApplyError::Cluster {
             problem: format!("Flux does not answer: {why}"),
-            help: format!("{SEE_PODS}; start what does not; the agent tries again by itself"),
+            help: format!("{SEE_PODS}; start what does not; the agent tries again automatically"),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::Digest;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ};
+use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, Reason, Resource, differ};
 use serde_json::Value;
 
 use super::controller::ManifestController;
@@ -70,8 +70,8 @@ impl InspectedObject {
 
 /// Whether the site is to blame. A field that somebody else has taken since is in the way until a person gives
 /// it back: no other bundle would fare better.
-pub fn is_of_the_site(trouble: &Trouble) -> bool {
-    let conflict = |trouble: &Trouble| {
+pub fn is_of_the_site(trouble: &ClientError) -> bool {
+    let conflict = |trouble: &ClientError| {
         let refusal = trouble.refusal();
         refusal.is_some_and(|refusal| refusal.reason == Reason::Conflict)
     };
@@ -79,7 +79,7 @@ pub fn is_of_the_site(trouble: &Trouble) -> bool {
 }
 
 /// Where the API has the kind of `object`.
-pub fn resource(cluster: &Cluster, object: &Object) -> Result<Option<Resource>, Trouble> {
+pub fn resource(cluster: &Cluster, object: &Object) -> Result<Option<Resource>, ClientError> {
     cluster.resource(&object.key.group, &object.version, &object.key.kind)
 }
 
@@ -330,7 +330,7 @@ pub fn drift(
     controller: &dyn ManifestController,
     wanted: &DesiredObject,
     mark: Option<&OwnershipRecord>,
-) -> Result<ObjectState, Trouble> {
+) -> Result<ObjectState, ClientError> {
     let key = &wanted.object.key;
     let found = match resource(cluster, &wanted.object)? {
         Some(resource) => cluster.get(&resource, key)?.map(|found| (resource, found)),

@@ -4,6 +4,8 @@
 //! mirror's address with the original name behind it, so that people see what it stands for; and whether anybody
 //! answers there. It fetches nothing.
 
+use outhaul_kit::url::UrlParts;
+
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -14,10 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// That nobody answers at `mirror`. A name that only the cluster knows says nothing about it.
 pub fn silent_mirror(mirror: &str) -> Option<ApplyError> {
-    let (scheme, place) = mirror.trim_end_matches('/').split_once("://")?;
-    let port = match scheme {
-        "http" => ":80",
-        _ => ":443",
+    let parts = UrlParts::of(mirror)?;
+    let place = parts.authority;
+    let port = match parts.is("http") {
+        true => ":80",
+        false => ":443",
     };
     let with_port = match place.to_socket_addrs() {
         Ok(all) => all,
@@ -34,7 +37,7 @@ pub fn silent_mirror(mirror: &str) -> Option<ApplyError> {
     Some(ApplyError::Cluster {
         problem: format!("`outhaul-mirror`, from which the cluster fetches, does not answer at {mirror}: {why}"),
         help: "see that `outhaul-mirror run` runs on this site, and listens where `mirror` in agent.toml says; the \
-               agent tries again by itself"
+               agent tries again automatically"
             .into(),
     })
 }
@@ -45,22 +48,21 @@ pub fn silent_mirror(mirror: &str) -> Option<ApplyError> {
 /// itself takes them (`git@host:path`). What ssh calls a port is none of the name.
 pub fn address(url: &str, mirror: &str) -> Option<String> {
     let mirror = mirror.trim_end_matches('/');
-    let Some((scheme, rest)) = url.split_once("://") else {
+    let Some(parts) = UrlParts::of(url) else {
         let (host, path) = url.split_once(':')?;
         let host = host.rsplit_once('@').map(|(_, host)| host)?;
         return Some(format!("{mirror}/{host}/{path}"));
     };
     // `ssh://git@host/path` and `https://user@host/path`.
-    let (host, path) = rest.split_once('/')?;
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    match scheme {
+    let (host, path) = (parts.authority, parts.rest.strip_prefix('/')?);
+    match parts.scheme.to_ascii_lowercase().as_str() {
         "http" | "https" => Some(format!("{mirror}/{host}/{path}")),
         "ssh" => {
             let host = host.split(':').next().unwrap_or(host);
             Some(format!("{mirror}/{host}/{path}"))
         }
         "oci" => {
-            let (_, place) = mirror.split_once("://")?;
+            let place = UrlParts::of(mirror)?.authority;
             // Within the name of an artifact nobody takes a colon.
             let host = host.replace(':', "_");
             Some(format!("oci://{place}/{host}/{path}"))
@@ -71,14 +73,14 @@ pub fn address(url: &str, mirror: &str) -> Option<String> {
 
 /// Where the mirror serves the chart repository at `url`: it may lie at the root of its host.
 pub fn charts(url: &str, mirror: &str) -> Option<String> {
-    let (_, rest) = url.split_once("://")?;
-    match rest.trim_end_matches('/').contains('/') {
-        true => address(url, mirror),
-        false => {
-            let host = rest.trim_end_matches('/');
-            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-            Some(format!("{}/{host}", mirror.trim_end_matches('/')))
-        }
+    let parts = UrlParts::of(url)?;
+    match parts.rest.trim_end_matches('/').is_empty() {
+        false => address(url, mirror),
+        true => Some(format!(
+            "{}/{}",
+            mirror.trim_end_matches('/'),
+            parts.authority
+        )),
     }
 }
 

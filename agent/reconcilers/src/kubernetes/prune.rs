@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, argocd, flux, order};
+use outhaul_kubernetes::{ClientError, Cluster, Key, Reason, Resource, argocd, flux, order};
 use serde_json::Value;
 
 use super::controller::ManifestController;
@@ -151,7 +151,7 @@ fn remove(
     mark: &OwnershipRecord,
     manner: PruneOptions<'_>,
     heartbeat: &Heartbeat,
-) -> Result<Result<RemovalOutcome, Trouble>, ApplyError> {
+) -> Result<Result<RemovalOutcome, ClientError>, ApplyError> {
     let resource = match cluster.resource_of(key) {
         Ok(Some(resource)) => resource,
         Ok(None) => {
@@ -220,7 +220,7 @@ fn wait_until_gone(
     uid: &str,
     manner: PruneOptions<'_>,
     heartbeat: &Heartbeat,
-) -> Result<Result<Option<(Key, Value)>, Trouble>, ApplyError> {
+) -> Result<Result<Option<(Key, Value)>, ClientError>, ApplyError> {
     let until = Instant::now().checked_add(manner.patience);
     let look = || {
         let own = cluster.get(resource, key)?;
@@ -267,7 +267,7 @@ fn delete(
     resource: &Resource,
     key: &Key,
     mark: &OwnershipRecord,
-) -> Result<Deleted, Trouble> {
+) -> Result<Deleted, ClientError> {
     let not = |outcome| Ok(Deleted::Not(outcome));
     let Some(found) = cluster.get(resource, key)? else {
         return Ok(Deleted::WasNot);
@@ -307,7 +307,7 @@ fn delete(
     }
     match cluster.delete(resource, key, uid_of(&found)) {
         Ok(_) => {}
-        Err(Trouble::Refused(refusal)) if refusal.reason == Reason::Conflict => {
+        Err(ClientError::Refused(refusal)) if refusal.reason == Reason::Conflict => {
             let reported =
                 format!("`{key}` is another object by now and was left: it is not Outhaul's");
             return not(RemovalOutcome::Released(reported));

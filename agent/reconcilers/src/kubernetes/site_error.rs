@@ -3,12 +3,12 @@
 //! What comes in: what went wrong with the API server. What goes out: an [`ApplyError`] in the server's own words,
 //! for which no bundle is to blame. It decides nothing.
 
-use outhaul_kubernetes::{AccessError, Key, Reason, Trouble};
+use outhaul_kubernetes::{AccessError, ClientError, Key, Reason};
 
 use crate::error::ApplyError;
 
 /// What keeps the site from applying one object.
-pub(super) fn site_error_of(key: &Key, trouble: &Trouble) -> ApplyError {
+pub(super) fn site_error_of(key: &Key, trouble: &ClientError) -> ApplyError {
     match site_error(trouble) {
         ApplyError::Cluster { problem, help } => ApplyError::Cluster {
             problem: format!("`{key}`: {problem}"),
@@ -19,14 +19,14 @@ pub(super) fn site_error_of(key: &Key, trouble: &Trouble) -> ApplyError {
 }
 
 /// What keeps the site from applying, with the server's own words.
-pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
+pub(super) fn site_error(trouble: &ClientError) -> ApplyError {
     let said = trouble.to_string();
     let help = match trouble.refusal().map(|refusal| refusal.reason) {
         None if said.contains("certificate") => {
             "see this machine's clock (`date`), by which certificates are checked, and that `certificate-authority` in \
              the kubeconfig that agent.toml names is the one of this API server"
         }
-        None if matches!(trouble, Trouble::Access(AccessError::Nowhere)) => {
+        None if matches!(trouble, ClientError::Access(AccessError::Nowhere)) => {
             "write two lines into agent.toml: `[kubernetes]` and `kubeconfig = \"/etc/rancher/k3s/k3s.yaml\"`, with the \
              path of this cluster's"
         }
@@ -48,7 +48,7 @@ pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
         Some(_) => "see what the API server lacks; the agent tries again",
     };
     let problem = match trouble {
-        Trouble::Refused(refusal) => format!("the API server refuses: {refusal}"),
+        ClientError::Refused(refusal) => format!("the API server refuses: {refusal}"),
         other => other.to_string(),
     };
     ApplyError::Cluster {
@@ -57,8 +57,8 @@ pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
     }
 }
 
-impl From<Trouble> for ApplyError {
-    fn from(trouble: Trouble) -> Self {
+impl From<ClientError> for ApplyError {
+    fn from(trouble: ClientError) -> Self {
         site_error(&trouble)
     }
 }
@@ -73,9 +73,9 @@ mod tests {
             ApplyError::Cluster { help, .. } => help,
             other => panic!("{other}"),
         };
-        let nowhere = help(Trouble::Access(AccessError::Nowhere));
+        let nowhere = help(ClientError::Access(AccessError::Nowhere));
         assert!(nowhere.starts_with("write two lines"), "{nowhere}");
-        let silent = help(Trouble::Unreachable {
+        let silent = help(ClientError::Unreachable {
             server: "https://a".into(),
             problem: "no kubeconfig is set".into(),
         });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble};
+use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, Resource};
 use serde_json::Value;
 
 use super::Kubernetes;
@@ -147,7 +147,7 @@ impl Kubernetes {
         key: &Key,
         found: &Value,
         value: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let Some(annotation) = self.controller.request(key) else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outhaul_bundle::report::StepResult;
-use outhaul_kubernetes::{Cluster, Key, Trouble};
+use outhaul_kubernetes::{ClientError, Cluster, Key};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
         namespace: Some(NAMESPACE.to_owned()),
         name: format!("zarf-package-{name}"),
     };
-    let found = |cluster: &Cluster| -> Result<Option<Value>, Trouble> {
+    let found = |cluster: &Cluster| -> Result<Option<Value>, ClientError> {
         match cluster.resource("", "v1", "Secret")? {
             Some(resource) => cluster.get(&resource, &key),
             None => Ok(None),
@@ -205,7 +205,7 @@ impl DeployedPackage {
     pub fn unfinished(&self) -> Option<String> {
         let open = self.components.iter().find(|one| !one.is_done())?;
         Some(format!(
-            "Zarf says of its component `{}`: {}",
+            "Zarf reports of its component `{}`: {}",
             open.name, open.status
         ))
     }

@@ -352,7 +352,7 @@ pub(super) fn at_rest(agent: &Agent) -> Result<Site, AgentError> {
             message: format!(
                 "the work on bundle {number} is unfinished, so no single assignment can be decided about now"
             ),
-            help: "`outhaul-agent status` says what keeps it; `outhaul-agent hold` holds everything that is new"
+            help: "`outhaul-agent status` shows what keeps it; `outhaul-agent hold` holds everything that is new"
                 .into(),
         }),
     }

@@ -6,6 +6,7 @@
 //! with the active bundle. Files of others are neither read nor written.
 
 use outhaul_kit::text::json_path;
+use outhaul_kit::url::UrlParts;
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::console;
@@ -153,8 +154,7 @@ fn source(mirror: &Mirror, name: &str, key: &str) -> String {
 
 /// Where apt finds the authority of the mirror's certificate.
 fn apt_settings(mirror: &Mirror, authority: &Path) -> String {
-    let host = mirror.url.trim_start_matches("https://");
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let host = UrlParts::of(&mirror.url).map_or("", |url| url.host());
     format!(
         "// Written by `outhaul-mirror apt`.\nAcquire::https::{host}::CAInfo \"{}\";\n",
         authority.display()

@@ -12,7 +12,7 @@ use outhaul_kit::durable;
 use outhaul_kit::text::printable;
 use serde_json::json;
 
-use crate::containerd::{self, ConfigState, FileChange, Mirror, What};
+use crate::containerd::{self, ConfigState, FileChange, HostsFileOutcome, Mirror};
 use crate::error::ServeError;
 use crate::settings::Settings;
 
@@ -142,12 +142,12 @@ pub(super) fn mirror(state: &Path, settings: &Settings) -> Result<Mirror, ServeE
 fn files(changes: &[FileChange]) -> serde_json::Value {
     let file = |change: &FileChange| {
         let (what, before, reason) = match &change.what {
-            What::Written => ("written", None, None),
-            What::Merged(before) => ("changed", Some(before), None),
-            What::Unchanged => ("unchanged", None, None),
-            What::Left(why) => ("left", None, Some(why)),
-            What::Restored => ("restored", None, None),
-            What::Removed => ("removed", None, None),
+            HostsFileOutcome::Written => ("written", None, None),
+            HostsFileOutcome::Merged(before) => ("changed", Some(before), None),
+            HostsFileOutcome::Unchanged => ("unchanged", None, None),
+            HostsFileOutcome::Left(why) => ("left", None, Some(why)),
+            HostsFileOutcome::Restored => ("restored", None, None),
+            HostsFileOutcome::Removed => ("removed", None, None),
         };
         json!({ "path": json_path(&change.path), "what": what, "before": before, "reason": reason })
     };
@@ -159,15 +159,15 @@ fn show(changes: &[FileChange]) {
     for change in changes {
         let path = change.path.display();
         let line = match &change.what {
-            What::Written => format!("written    {path}"),
-            What::Merged(before) => format!(
+            HostsFileOutcome::Written => format!("written    {path}"),
+            HostsFileOutcome::Merged(before) => format!(
                 "changed    {path}: the mirror is asked first; what was there is kept as `{}`",
                 before.display()
             ),
-            What::Unchanged => format!("unchanged  {path}: it asks the mirror already"),
-            What::Left(_) => continue,
-            What::Restored => format!("restored   {path}"),
-            What::Removed => format!("removed    {path}: there was none before"),
+            HostsFileOutcome::Unchanged => format!("unchanged  {path}: it asks the mirror already"),
+            HostsFileOutcome::Left(_) => continue,
+            HostsFileOutcome::Restored => format!("restored   {path}"),
+            HostsFileOutcome::Removed => format!("removed    {path}: there was none before"),
         };
         console::data(&printable(&line));
     }
@@ -177,7 +177,7 @@ fn show(changes: &[FileChange]) {
 fn left(changes: &[FileChange]) -> bool {
     let mut any = false;
     for change in changes {
-        if let What::Left(why) = &change.what {
+        if let HostsFileOutcome::Left(why) = &change.what {
             let message = format!("`{}` is left as it is: {why}", change.path.display());
             console::finding(json!({ "rule": "left", "message": message }));
             console::always(&format!("warning: {}", printable(&message)));

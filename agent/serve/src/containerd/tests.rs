@@ -49,7 +49,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u64, u32, Vec<u8>)> {
     found
 }
 
-fn whats(changes: &[FileChange]) -> Vec<(&str, &What)> {
+fn whats(changes: &[FileChange]) -> Vec<(&str, &HostsFileOutcome)> {
     let name = |change: &FileChange| {
         change
             .path
@@ -75,11 +75,11 @@ fn what_was_there_is_kept_asked_second_and_brought_back_as_the_same_file() {
     let changes = enable(&folder, &mirror()).unwrap();
     let kept = folder.join("docker.io").join(BEFORE);
     let all = whats(&changes);
-    assert_eq!(all[0], ("_default", &What::Written));
-    assert_eq!(all[1], ("docker.io", &What::Merged(kept)));
-    assert_eq!(all[2], ("quay.io", &What::Written));
+    assert_eq!(all[0], ("_default", &HostsFileOutcome::Written));
+    assert_eq!(all[1], ("docker.io", &HostsFileOutcome::Merged(kept)));
+    assert_eq!(all[2], ("quay.io", &HostsFileOutcome::Written));
     assert!(
-        matches!(all[3], ("registry.site:5000", What::Left(why)) if why.contains("certificates"))
+        matches!(all[3], ("registry.site:5000", HostsFileOutcome::Left(why)) if why.contains("certificates"))
     );
     let merged = fs::read_to_string(folder.join("docker.io/hosts.toml")).unwrap();
     assert!(
@@ -97,7 +97,7 @@ fn what_was_there_is_kept_asked_second_and_brought_back_as_the_same_file() {
     assert_eq!(
         again
             .iter()
-            .filter(|one| one.what == What::Unchanged)
+            .filter(|one| one.what == HostsFileOutcome::Unchanged)
             .count(),
         3
     );
@@ -107,9 +107,9 @@ fn what_was_there_is_kept_asked_second_and_brought_back_as_the_same_file() {
     assert_eq!(
         whats(&changes),
         [
-            ("_default", &What::Removed),
-            ("docker.io", &What::Restored),
-            ("quay.io", &What::Removed)
+            ("_default", &HostsFileOutcome::Removed),
+            ("docker.io", &HostsFileOutcome::Restored),
+            ("quay.io", &HostsFileOutcome::Removed)
         ]
     );
     assert_eq!(tree(root.path()), before);
@@ -194,15 +194,15 @@ fn what_somebody_has_changed_since_is_never_overwritten() {
     }
     let changes = enable(&folder, &mirror()).unwrap();
     assert!(
-        changes
-            .iter()
-            .any(|one| matches!(&one.what, What::Left(why) if why.contains("somebody")))
+        changes.iter().any(
+            |one| matches!(&one.what, HostsFileOutcome::Left(why) if why.contains("somebody"))
+        )
     );
     fs::write(folder.join(DEFAULT).join(HOSTS), "# mine again\n").unwrap();
     let changes = disable(&folder).unwrap();
     let left = changes
         .iter()
-        .filter(|one| matches!(one.what, What::Left(_)));
+        .filter(|one| matches!(one.what, HostsFileOutcome::Left(_)));
     assert_eq!(left.count(), 2, "{changes:?}");
     assert_eq!(
         fs::read_to_string(folder.join("docker.io/hosts.toml")).unwrap(),

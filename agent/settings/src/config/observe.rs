@@ -28,9 +28,10 @@ impl ObserveConfig {
     /// The address of the record of `commit`: scheme and host, and what follows.
     pub fn record_of(&self, commit: &str) -> Option<(String, String)> {
         let address = self.record.as_ref()?.replace(COMMIT, commit);
-        let (scheme, rest) = address.split_once("://")?;
-        let (host, path) = rest.split_once('/')?;
-        Some((format!("{scheme}://{host}"), path.to_owned()))
+        let parts = outhaul_kit::url::UrlParts::of(&address)?;
+        let path = parts.rest.strip_prefix('/')?;
+        let base = address.strip_suffix(parts.rest)?;
+        Some((base.to_owned(), path.to_owned()))
     }
 
     /// The first value that is out of its range: its key, the value, and what is allowed.

@@ -15,7 +15,7 @@ use crate::machine::approval::Delayed;
 
 /// Something that asks for later, as it was found at one look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct FoundDelay {
     /// Who: the name of a file, a command or a probe.
     pub who: String,
     /// Why.
@@ -117,7 +117,7 @@ fn length(text: &str) -> Option<SignedDuration> {
 /// What stands after a look, and what is new of it. `longest`: the longest delay that the site's owner allows.
 pub fn look(
     known: &Delays,
-    asked: &[Asked],
+    asked: &[FoundDelay],
     reading: &ClockReading,
     longest: SignedDuration,
 ) -> (Delays, Vec<DelayChange>) {
@@ -206,8 +206,8 @@ mod tests {
         }
     }
 
-    fn asks(why: &str, until: Option<&str>) -> Vec<Asked> {
-        vec![Asked {
+    fn asks(why: &str, until: Option<&str>) -> Vec<FoundDelay> {
+        vec![FoundDelay {
             who: "press".to_owned(),
             why: why.to_owned(),
             until: until.map(str::to_owned),

@@ -5,7 +5,7 @@
 
 use crate::advice::NO_SERVICE;
 use crate::agent::Agent;
-use crate::attention::{Attention, What};
+use crate::attention::{Attention, AttentionKind};
 use crate::error::AgentError;
 use crate::machine::State;
 use crate::machine::approval::Obstacle;
@@ -47,27 +47,27 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let now = format!("`outhaul-agent approve {number}` applies it now");
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
                 _ if held => (
-                    What::Hold,
+                    AttentionKind::Hold,
                     format!(
                         "`outhaul-agent hold --release` ends the hold; then the service applies it where it runs, or `outhaul-agent apply`; where it \
                          waits for something else, `status` says for what, and \
                          `outhaul-agent approve {number}` applies it"
                     ),
                 ),
-                Some(Obstacle::Delay) => (What::Delay, later(number, service)),
-                Some(Obstacle::Wave) => (What::Wave, later(number, service)),
+                Some(Obstacle::Delay) => (AttentionKind::Delay, later(number, service)),
+                Some(Obstacle::Wave) => (AttentionKind::Wave, later(number, service)),
                 Some(Obstacle::Values) => (
-                    What::Values,
+                    AttentionKind::Values,
                     format!("`outhaul-agent values` shows what may be set; {now}, with the centre's value"),
                 ),
-                Some(Obstacle::Window) => (What::Window, later(number, service)),
-                None if known => (What::Due, due(service)),
+                Some(Obstacle::Window) => (AttentionKind::Window, later(number, service)),
+                None if known => (AttentionKind::Due, due(service)),
                 _ if !generation.note.contains("outhaul-agent approve") => (
-                    What::Approval,
+                    AttentionKind::Approval,
                     format!("no approval is needed: {}", due(service)),
                 ),
                 _ => (
-                    What::Approval,
+                    AttentionKind::Approval,
                     format!(
                         "`outhaul-agent approve {number}` lets it through; what runs now goes on"
                     ),

@@ -3,14 +3,13 @@
 //! What comes in: the bytes of its manifest or index, and somebody who reads a small content by its digest. What goes out: the
 //! platforms. Artifacts that are no image (charts, signatures, attestations) have none.
 
+use outhaul_kit::bounds::MAX_IMAGE_INDEX_DEPTH;
 use std::io;
 
 use outhaul_bundle::Digest;
 use outhaul_cosign::SIMPLE;
 use serde::Deserialize;
 
-/// An index of an index, and so on.
-const MAX_DEPTH: usize = 4;
 /// Most platforms and layers of one image.
 const MAX_LAYERS: usize = 20_000;
 
@@ -100,7 +99,7 @@ fn add(
         })
     };
     let document: Document = parsed(manifest, read)?;
-    if depth > MAX_DEPTH {
+    if depth > MAX_IMAGE_INDEX_DEPTH {
         return malformed("is nested too deep");
     }
     for child in &document.manifests {

@@ -6,7 +6,7 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::model::Acknowledgement;
 use super::OUTHAUL;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{KindSchema, LABELS, kind, must, object, pattern, text};
 
@@ -30,7 +30,7 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Acknowledgement> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Acknowledgement> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let removal = reader.text(&spec, "removal");

@@ -5,7 +5,7 @@
 
 use super::super::model::ClusterType;
 use super::KALYPSO;
-use super::fields::{Fields, Reader, values};
+use super::fields::{FieldReader, Fields, values};
 use super::metadata::Metadata;
 use super::shape::{KindSchema, any_text, kind, may, must, object, text};
 
@@ -36,7 +36,7 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<ClusterType> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<ClusterType> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let reconciler = reader.text(&spec, "reconciler");

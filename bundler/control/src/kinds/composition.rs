@@ -13,7 +13,7 @@ use super::super::model::composition::{
 use super::super::model::{ControlPlane, Spanned};
 use super::super::yaml::Value;
 use super::OUTHAUL;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{
     KindSchema, LABELS, any_text, kind, list, may, must, object, one_of, one_of_like, text, text_or,
@@ -84,7 +84,7 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<CompositionPolicy> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<CompositionPolicy> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let precedence = word(
@@ -163,7 +163,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Compo
     reason = "absent and wrong are different, and a wrong one was reported"
 )]
 fn word<T>(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     fields: &Fields<'_>,
     key: &str,
     names: &[&str],
@@ -182,7 +182,7 @@ fn word<T>(
 }
 
 fn known_word<T>(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     what: &str,
     written: &Spanned<String>,
     names: &[&str],
@@ -203,7 +203,7 @@ fn known_word<T>(
 }
 
 fn arrays_by_key(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
 ) -> Option<BTreeMap<String, ArrayRule>> {
     if spec.field("arraysByKey").is_none() {
@@ -223,7 +223,7 @@ fn arrays_by_key(
 }
 
 /// Each is a key, or a key with the containers that may contradict each other about it.
-fn allowed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Vec<AllowedConflict>> {
+fn allowed(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<AllowedConflict>> {
     let mut all = Vec::new();
     let items = reader.list(spec, "allowed");
     for (at, node) in items.iter().enumerate() {

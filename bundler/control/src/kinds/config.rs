@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::model::{ConfigContainer, ConfigSchema};
 use super::super::yaml::Node;
 use super::KALYPSO;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{
     CONFIG_LABELS, KindSchema, Shape, kind, may, metadata, must, object, text, text_map,
@@ -58,7 +58,7 @@ pub(super) fn schema_described() -> KindSchema {
 
 /// Only what is meant for us is held to our rules: other `ConfigMap`s may look as they like.
 pub(super) fn container(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     document: &Node,
     shape: &'static Shape,
 ) -> Option<ConfigContainer> {
@@ -89,7 +89,7 @@ pub(super) fn container(
     })
 }
 
-pub(super) fn schema(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<ConfigSchema> {
+pub(super) fn schema(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<ConfigSchema> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let schema = reader.text(&spec, "schema");

@@ -14,7 +14,7 @@ use super::super::model::{
 };
 use super::super::yaml::Value;
 use super::OUTHAUL;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::label_selector;
 use super::metadata::Metadata;
 use super::shape::{
@@ -160,7 +160,7 @@ fn bootstrap_shape() -> Shape {
     ])
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<DeliveryPolicy> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<DeliveryPolicy> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
@@ -239,7 +239,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
 }
 
 /// The name of a scanner; `None` when it is not there, or blank, which was reported then.
-fn scan(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
+fn scan(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
     let name = reader.optional_text(spec, "scan")?;
     if name.value.trim().is_empty() {
         let message = format!(
@@ -256,7 +256,7 @@ fn scan(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
 }
 
 /// Shares and hours; `None` when they are not there, or unsound, which was reported then.
-fn waves(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Vec<Wave>>> {
+fn waves(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spanned<Vec<Wave>>> {
     let node = spec.field("waves")?;
     let location = reader.location(node);
     let items = reader.list(spec, "waves");
@@ -297,7 +297,7 @@ fn waves(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Vec<Wave>
 }
 
 /// Targets and a template; `None` when they are not there, or not whole, which was reported then.
-fn bootstrap(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Bootstrap>> {
+fn bootstrap(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spanned<Bootstrap>> {
     let node = spec.field("bootstrap")?;
     let location = reader.location(node);
     let fields = reader.section(spec, "bootstrap")?;
@@ -325,7 +325,7 @@ fn bootstrap(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Boots
     })
 }
 
-fn wave_seed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
+fn wave_seed(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
     spec.field("waveSeed")?;
     let seed = reader.text(spec, "waveSeed")?;
     if seed.value.len() > MAX_SEED_BYTES || seed.value.chars().any(char::is_control) {
@@ -362,7 +362,7 @@ const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
-fn size(reader: &mut Reader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spanned<u64>> {
+fn size(reader: &mut FieldReader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spanned<u64>> {
     let node = spec.field(key)?;
     // A bare number is a number to YAML and bytes to us.
     let written = match &node.value {

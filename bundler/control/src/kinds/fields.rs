@@ -16,7 +16,7 @@ use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Reads fields of one file and collects what is wrong with them.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct FieldReader<'a> {
     file: &'a Arc<SourceFile>,
     findings: &'a mut Diagnostics,
 }
@@ -34,7 +34,7 @@ pub(super) struct Fields<'n> {
     reported: Vec<&'n str>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     /// A reader of `file`.
     pub fn new(file: &'a Arc<SourceFile>, findings: &'a mut Diagnostics) -> Self {
         Self { file, findings }

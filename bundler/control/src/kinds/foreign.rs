@@ -8,7 +8,7 @@
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::yaml::{Node, Value};
 use super::config::PLATFORM_CONFIG;
-use super::fields::Reader;
+use super::fields::FieldReader;
 use super::{KALYPSO, OUTHAUL, described};
 use outhaul_kit::suggest::nearest;
 
@@ -34,7 +34,7 @@ const FLUX_KINDS: [&str; 6] = [
 const HARMLESS: [&str; 5] = ["apiVersion", "kind", "metadata", "resources", "namespace"];
 
 /// A document without `apiVersion`.
-pub(super) fn without_version(reader: &mut Reader<'_>, document: &Node) {
+pub(super) fn without_version(reader: &mut FieldReader<'_>, document: &Node) {
     let Value::Mapping(_) = &document.value else {
         incomplete(reader, document, "`apiVersion` and `kind`");
         return;
@@ -60,7 +60,7 @@ pub(super) fn without_version(reader: &mut Reader<'_>, document: &Node) {
 }
 
 /// A document whose `apiVersion` is of no group of ours.
-pub(super) fn of_another_group(reader: &mut Reader<'_>, document: &Node, version: &str) {
+pub(super) fn of_another_group(reader: &mut FieldReader<'_>, document: &Node, version: &str) {
     let at = reader.location(document.field("apiVersion").unwrap_or(document));
     let group = version.split('/').next().unwrap_or_default();
     let ours = [KALYPSO, OUTHAUL].map(|ours| (ours, ours.split('/').next().unwrap_or_default()));
@@ -118,7 +118,7 @@ fn has_label(document: &Node, label: &str) -> bool {
 }
 
 /// What has the label of platform config and is not a `ConfigMap`, mostly because of one letter.
-fn not_a_config_map(reader: &mut Reader<'_>, document: &Node, version: &str, kind: &str) {
+fn not_a_config_map(reader: &mut FieldReader<'_>, document: &Node, version: &str, kind: &str) {
     let (field, label) = if version == "v1" {
         ("kind", format!("`{kind}` is not `ConfigMap`"))
     } else {
@@ -135,7 +135,7 @@ fn not_a_config_map(reader: &mut Reader<'_>, document: &Node, version: &str, kin
 }
 
 /// A `ConfigMap` that is not labelled as platform config.
-pub(super) fn unlabelled(reader: &mut Reader<'_>, document: &Node) {
+pub(super) fn unlabelled(reader: &mut FieldReader<'_>, document: &Node) {
     let metadata = document.field("metadata");
     let annotations = metadata.and_then(|m| m.field("annotations"));
     if let Some(Value::Mapping(entries)) = annotations.map(|node| &node.value)
@@ -175,7 +175,7 @@ pub(super) fn unlabelled(reader: &mut Reader<'_>, document: &Node) {
     }
 }
 
-fn not_config(reader: &mut Reader<'_>, location: &Location, label: &str) {
+fn not_config(reader: &mut FieldReader<'_>, location: &Location, label: &str) {
     reader.report(
         Diagnostic::warning(
             "not-config",
@@ -189,7 +189,7 @@ fn not_config(reader: &mut Reader<'_>, location: &Location, label: &str) {
 
 /// Outhaul has the same with a commit that is part of the snapshot; read otherwise it would bring what
 /// no review of this control plane shows.
-fn flux(reader: &mut Reader<'_>, document: &Node, kind: &str) {
+fn flux(reader: &mut FieldReader<'_>, document: &Node, kind: &str) {
     if !FLUX_KINDS.contains(&kind) {
         return;
     }
@@ -224,7 +224,7 @@ fn flux(reader: &mut Reader<'_>, document: &Node, kind: &str) {
 }
 
 /// All files of a folder are read here; Kustomize reads those that are listed, and may change them.
-fn kustomization(reader: &mut Reader<'_>, document: &Node) {
+fn kustomization(reader: &mut FieldReader<'_>, document: &Node) {
     let Value::Mapping(entries) = &document.value else {
         return;
     };
@@ -255,7 +255,7 @@ fn kustomization(reader: &mut Reader<'_>, document: &Node) {
     }
 }
 
-fn incomplete(reader: &mut Reader<'_>, document: &Node, missing: &str) {
+fn incomplete(reader: &mut FieldReader<'_>, document: &Node, missing: &str) {
     if !looks_like_an_object(document) {
         return;
     }

@@ -7,17 +7,21 @@ use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spanned;
 use super::super::selector::{Operator, Requirement, Selector, SelectorError};
 use super::super::yaml::Value;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use outhaul_kit::suggest::did_you_mean;
 
 /// The section `key` of `parent` with nothing but a `labelSelector`.
-pub(super) fn section(reader: &mut Reader<'_>, parent: &Fields<'_>, key: &str) -> Option<Selector> {
+pub(super) fn section(
+    reader: &mut FieldReader<'_>,
+    parent: &Fields<'_>,
+    key: &str,
+) -> Option<Selector> {
     let fields = reader.section(parent, key)?;
     selector(reader, &fields)
 }
 
 /// The `labelSelector` of `parent`; without one everything matches.
-pub(super) fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<Selector> {
+pub(super) fn selector(reader: &mut FieldReader<'_>, parent: &Fields<'_>) -> Option<Selector> {
     let Some(node) = parent.field("labelSelector") else {
         return Some(Selector::default());
     };
@@ -70,7 +74,7 @@ pub(super) fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<S
     sound.then_some(Selector { requirements })
 }
 
-fn operator_of(reader: &mut Reader<'_>, operator: &Spanned<String>) -> Option<Operator> {
+fn operator_of(reader: &mut FieldReader<'_>, operator: &Spanned<String>) -> Option<Operator> {
     let known = Operator::parse(&operator.value);
     if known.is_none() {
         reader.report(
@@ -86,7 +90,7 @@ fn operator_of(reader: &mut Reader<'_>, operator: &Spanned<String>) -> Option<Op
 }
 
 fn add(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     requirements: &mut Vec<Requirement>,
     made: Result<Requirement, SelectorError>,
     location: &Location,

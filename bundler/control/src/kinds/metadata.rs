@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spanned;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 
 pub(super) struct Metadata {
     pub name: String,
@@ -17,7 +17,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Self> {
+    pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Self> {
         let fields = reader.section(object, "metadata")?;
         let labels = reader.text_map(&fields, "labels").unwrap_or_default();
         let name = reader.text(&fields, "name")?;
@@ -31,7 +31,7 @@ impl Metadata {
 }
 
 /// [`is_name`]; reports it if not.
-pub(super) fn check_name(reader: &mut Reader<'_>, name: &str, location: &Location) -> bool {
+pub(super) fn check_name(reader: &mut FieldReader<'_>, name: &str, location: &Location) -> bool {
     let sound = is_name(name);
     if !sound {
         reader.report(

@@ -12,7 +12,7 @@ use super::super::model::{
 };
 use super::super::selector::{Operator, Requirement, Selector};
 use super::super::yaml::Node;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::label_selector::{self, selector};
 use super::metadata::Metadata;
 use super::shape::{
@@ -151,7 +151,10 @@ pub(super) fn own_described() -> KindSchema {
     )
 }
 
-pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
+pub(super) fn kalypso(
+    reader: &mut FieldReader<'_>,
+    object: &Fields<'_>,
+) -> Option<SchedulingPolicy> {
     // What only our group has.
     let own = super::described(OUTHAUL, "SchedulingPolicy");
     let own = own.map_or_else(Vec::new, |kind| kind.shape.field("spec").names());
@@ -163,7 +166,7 @@ pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Sc
     .0
 }
 
-pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
+pub(super) fn own(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<SchedulingPolicy> {
     let (policy, spec) = read(reader, object, |_| None);
     let placement = placement(reader, &spec?);
     let mut policy = policy?;
@@ -173,7 +176,7 @@ pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Schedu
 }
 
 fn read<'n>(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     object: &Fields<'n>,
     hint: impl Fn(&str) -> Option<String>,
 ) -> (Option<SchedulingPolicy>, Option<Fields<'n>>) {
@@ -202,7 +205,7 @@ fn read<'n>(
 }
 
 /// `None` when any part of it is unsound.
-fn placement(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Placement> {
+fn placement(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Placement> {
     let required = terms(reader, spec, "required", |reader, term| {
         Some(Spanned {
             value: wanted(reader, term)?,
@@ -246,10 +249,10 @@ fn optional<T>(
 
 /// The list under `key`, each of its maps read by `read`; `None` when one is unsound or it is empty.
 fn terms<T>(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
     key: &str,
-    mut read: impl FnMut(&mut Reader<'_>, &Fields<'_>) -> Option<T>,
+    mut read: impl FnMut(&mut FieldReader<'_>, &Fields<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Some(node) = spec.field(key) else {
         return Some(Vec::new());
@@ -274,7 +277,7 @@ fn terms<T>(
 }
 
 /// A selector that must ask something: in a term, an empty one is a mistake.
-fn wanted(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Selector> {
+fn wanted(reader: &mut FieldReader<'_>, term: &Fields<'_>) -> Option<Selector> {
     let selector = selector(reader, term)?;
     if selector.requirements.is_empty() {
         let location = reader.location(term.node);
@@ -291,7 +294,7 @@ fn wanted(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Selector> {
     Some(selector)
 }
 
-fn sites(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Selector>> {
+fn sites(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spanned<Selector>> {
     let fields = reader.section(spec, "siteSelector")?;
     Some(Spanned {
         value: wanted(reader, &fields)?,
@@ -299,7 +302,7 @@ fn sites(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Selector>
     })
 }
 
-fn preference(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Preference> {
+fn preference(reader: &mut FieldReader<'_>, term: &Fields<'_>) -> Option<Preference> {
     let location = reader.location(term.node);
     if term.field("weight").is_none() {
         reader.report(
@@ -320,7 +323,7 @@ fn preference(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Preference> 
     })
 }
 
-fn spread(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spread> {
+fn spread(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spread> {
     let fields = reader.section(spec, "spread")?;
     let label = reader.text(&fields, "label");
     let max_per_value = optional(&fields, "maxPerValue", || {
@@ -341,7 +344,7 @@ fn spread(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spread> {
 /// What a toleration compares.
 const OPERATORS: [&str; 2] = ["Equal", "Exists"];
 
-fn toleration(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Toleration> {
+fn toleration(reader: &mut FieldReader<'_>, term: &Fields<'_>) -> Option<Toleration> {
     let location = reader.location(term.node);
     let key = reader
         .optional_text(term, "key")
@@ -384,7 +387,7 @@ fn toleration(reader: &mut Reader<'_>, term: &Fields<'_>) -> Option<Toleration> 
 }
 
 /// Preferences of a policy that takes everything anyway.
-fn idle_terms(reader: &mut Reader<'_>, policy: &SchedulingPolicy) {
+fn idle_terms(reader: &mut FieldReader<'_>, policy: &SchedulingPolicy) {
     let placement = &policy.placement;
     let chooses = placement.max_cluster_types.is_some()
         || placement.spread.is_some()

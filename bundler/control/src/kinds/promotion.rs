@@ -19,7 +19,7 @@ use super::super::model::{
 };
 use super::super::yaml::{Node, Value};
 use super::OUTHAUL;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{
     Field, KindSchema, LABELS, Shape, kind, list, may, must, object, one_of, pattern, some, text,
@@ -174,13 +174,13 @@ fn shares() -> [Field; 3] {
         ),
         may(
             SOAK,
-            "For how many hours they must have reported without a break that all is well.",
+            "For how many hours they must have reported healthy without a break.",
             whole(SOAK_HOURS),
         ),
     ]
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<PromotionPolicy> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<PromotionPolicy> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let from = reader.text(&spec, "from");
@@ -210,7 +210,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Promo
 }
 
 /// Both lists of hooks, or `None` when one of them does not read.
-fn read_hooks(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<PromotionHooks> {
+fn read_hooks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<PromotionHooks> {
     if spec.field("hooks").is_none() {
         return Some(PromotionHooks::default());
     }
@@ -240,7 +240,7 @@ fn read_hooks(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<PromotionHoo
 }
 
 /// Every rule, or `None` when one of them does not read.
-fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
+fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
     let shares = read_shares(reader, spec);
     let max_age_hours = number(reader, spec, AGE);
     let approvals = match spec.field("approvals") {
@@ -307,7 +307,7 @@ fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
 
 type Shares = (Option<u8>, Option<u32>, Option<u32>);
 
-fn read_shares(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shares> {
+fn read_shares(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<Shares> {
     let percent = number(reader, fields, PERCENT);
     let sites = number(reader, fields, SITES);
     let soak = number(reader, fields, SOAK);
@@ -320,7 +320,7 @@ struct Unreadable;
 
 /// A number that may be left out.
 fn number(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     fields: &Fields<'_>,
     key: &str,
 ) -> Result<Option<u32>, Unreadable> {
@@ -332,7 +332,7 @@ fn number(
 
 /// The same of a text.
 fn optional(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     fields: &Fields<'_>,
     key: &str,
 ) -> Result<Option<String>, Unreadable> {
@@ -342,7 +342,7 @@ fn optional(
     }
 }
 
-fn approvals(reader: &mut Reader<'_>, spec: &Fields<'_>, node: &Node) -> Option<ApprovalRule> {
+fn approvals(reader: &mut FieldReader<'_>, spec: &Fields<'_>, node: &Node) -> Option<ApprovalRule> {
     let fields = reader.section(spec, "approvals")?;
     let needed = reader.integer(&fields, "needed");
     let needed_is_there = fields.field("needed").is_some();
@@ -368,10 +368,10 @@ fn approvals(reader: &mut Reader<'_>, spec: &Fields<'_>, node: &Node) -> Option<
 
 /// Each entry of the list under `key`, or `None` when one of them does not read or cannot hold.
 fn each<T>(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
     key: &str,
-    mut read: impl FnMut(&mut Reader<'_>, &Fields<'_>) -> Option<(T, Option<String>)>,
+    mut read: impl FnMut(&mut FieldReader<'_>, &Fields<'_>) -> Option<(T, Option<String>)>,
 ) -> Option<Vec<T>> {
     let nodes = reader.list(spec, key);
     // What is there and no list was reported as such.
@@ -393,7 +393,7 @@ fn each<T>(
     sound.then_some(found)
 }
 
-fn unsound(reader: &mut Reader<'_>, node: &Node, problem: String) {
+fn unsound(reader: &mut FieldReader<'_>, node: &Node, problem: String) {
     let location = reader.location(node);
     reader.report(Diagnostic::error("bad-value", problem).at(&location));
 }

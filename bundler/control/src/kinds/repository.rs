@@ -9,7 +9,7 @@ use super::super::model::{
     BaseRepo, Environment, GitOpsRepo, RepositoryPath, WorkloadRegistration,
 };
 use super::KALYPSO;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{KindSchema, LABELS, any_text, kind, may, must, object, pattern, place_fields};
 
@@ -82,7 +82,10 @@ pub(super) fn registration_described() -> KindSchema {
     )
 }
 
-pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Environment> {
+pub(super) fn environment(
+    reader: &mut FieldReader<'_>,
+    object: &Fields<'_>,
+) -> Option<Environment> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let at = reader.section(&spec, "controlPlane")?;
@@ -97,7 +100,7 @@ pub(super) fn environment(reader: &mut Reader<'_>, object: &Fields<'_>) -> Optio
     })
 }
 
-pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<BaseRepo> {
+pub(super) fn base_repo(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<BaseRepo> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let at = place(reader, &spec);
@@ -121,7 +124,7 @@ pub(super) fn base_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<
     })
 }
 
-pub(super) fn gitops_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<GitOpsRepo> {
+pub(super) fn gitops_repo(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<GitOpsRepo> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let at = place(reader, &spec);
@@ -134,7 +137,7 @@ pub(super) fn gitops_repo(reader: &mut Reader<'_>, object: &Fields<'_>) -> Optio
 }
 
 pub(super) fn registration(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     object: &Fields<'_>,
 ) -> Option<WorkloadRegistration> {
     let metadata = Metadata::read(reader, object);
@@ -151,7 +154,7 @@ pub(super) fn registration(
     })
 }
 
-fn place(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RepositoryPath> {
+fn place(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<RepositoryPath> {
     let repo = reader.text(fields, "repo");
     let branch = reader.text(fields, "branch");
     let path = reader.optional_text(fields, "path");

@@ -8,10 +8,10 @@ use outhaul_kit::private_keys;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::yaml::{Node, Value};
-use super::fields::Reader;
+use super::fields::FieldReader;
 
 /// Reports each text of an object that holds a private key.
-pub(super) fn report(reader: &mut Reader<'_>, node: &Node, kind: &str, ours: bool) {
+pub(super) fn report(reader: &mut FieldReader<'_>, node: &Node, kind: &str, ours: bool) {
     match &node.value {
         Value::String(text) => {
             let Some(what) = private_keys::in_text(text) else {

@@ -6,7 +6,7 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{Site, Spanned};
 use super::OUTHAUL;
-use super::fields::{Fields, Reader, values};
+use super::fields::{FieldReader, Fields, values};
 use super::metadata::Metadata;
 use super::shape::{KindSchema, any_text, kind, may, must, object, pattern, text};
 
@@ -40,7 +40,7 @@ pub(super) fn is_public_key(text: &str) -> bool {
     text.trim_start().starts_with(PEM)
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Site> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Site> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let cluster_type = reader.text(&spec, "clusterType");

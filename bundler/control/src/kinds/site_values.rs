@@ -15,7 +15,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::model::{OpenValues, Spanned};
 use super::super::yaml::Value;
 use super::OUTHAUL;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::label_selector;
 use super::metadata::Metadata;
 use super::shape::{
@@ -104,7 +104,7 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<OpenValues> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<OpenValues> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let targets = label_selector::section(reader, &spec, "deploymentTargetSelector");
@@ -126,7 +126,10 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<OpenV
 }
 
 /// `None` when any of them is unsound.
-fn keys(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<BTreeMap<String, Spanned<Rule>>> {
+fn keys(
+    reader: &mut FieldReader<'_>,
+    spec: &Fields<'_>,
+) -> Option<BTreeMap<String, Spanned<Rule>>> {
     let mut keys: BTreeMap<String, Spanned<Rule>> = BTreeMap::new();
     let mut sound = true;
     for list in LISTS {
@@ -189,7 +192,7 @@ fn keys(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<BTreeMap<String, S
 }
 
 fn one(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     fields: &Fields<'_>,
     list: &str,
 ) -> Option<(Spanned<String>, Rule)> {
@@ -252,7 +255,7 @@ fn one(
     Some((key, rule))
 }
 
-fn like(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<site_values::Pattern> {
+fn like(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<site_values::Pattern> {
     let written = reader.text(fields, "pattern")?;
     match written.value.parse() {
         Ok(pattern) => Some(pattern),
@@ -265,7 +268,7 @@ fn like(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<site_values::Pat
 }
 
 /// A whole number that may be negative, which must be there.
-fn bound(reader: &mut Reader<'_>, fields: &Fields<'_>, name: &str) -> Option<i64> {
+fn bound(reader: &mut FieldReader<'_>, fields: &Fields<'_>, name: &str) -> Option<i64> {
     let node = fields.field(name);
     let written = match node.map(|node| &node.value) {
         Some(Value::Number(written)) => written.parse::<i64>().ok(),

@@ -7,7 +7,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::model::{Effect, Taint};
 use super::super::selector::{Operator, Requirement};
 use super::OUTHAUL;
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::label_selector;
 use super::metadata::Metadata;
 use super::shape::{
@@ -42,7 +42,7 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Taint> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Taint> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");

@@ -9,7 +9,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     Language, RECONCILER_LABEL, ReconcilerKind, Spanned, Template, TemplateType,
 };
-use super::fields::{Fields, Reader};
+use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{
     Field, KindSchema, LABELS, any_text, kind, may, must, object, one_of, pattern, some,
@@ -110,15 +110,15 @@ fn reconciler_shape() -> Value {
     any
 }
 
-pub(super) fn kalypso(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
+pub(super) fn kalypso(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Template> {
     read(reader, object, Language::Go)
 }
 
-pub(super) fn own(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Template> {
+pub(super) fn own(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Template> {
     read(reader, object, Language::Jinja)
 }
 
-fn read(reader: &mut Reader<'_>, object: &Fields<'_>, language: Language) -> Option<Template> {
+fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>, language: Language) -> Option<Template> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let written = reader.text(&spec, "type");
@@ -169,7 +169,7 @@ fn read(reader: &mut Reader<'_>, object: &Fields<'_>, language: Language) -> Opt
 }
 
 /// It becomes part of a file's name, here and on site.
-fn is_ending(reader: &mut Reader<'_>, written: &Spanned<String>) -> bool {
+fn is_ending(reader: &mut FieldReader<'_>, written: &Spanned<String>) -> bool {
     let ending = &written.value;
     let sound = ending.len() <= MAX_ENDING
         && ending
@@ -202,7 +202,7 @@ fn is_ending(reader: &mut Reader<'_>, written: &Spanned<String>) -> bool {
 }
 
 /// Kalypso says nothing of another content type, and makes YAML.
-fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spanned<String>) {
+fn is_kalypso_type(reader: &mut FieldReader<'_>, written: &Spanned<String>) {
     let text = &written.value;
     if !KALYPSO_TYPES.contains(&text.as_str()) {
         reader.report(
@@ -218,7 +218,7 @@ fn is_kalypso_type(reader: &mut Reader<'_>, written: &Spanned<String>) {
     }
 }
 
-fn kind_of(reader: &mut Reader<'_>, written: &Spanned<String>) -> Option<TemplateType> {
+fn kind_of(reader: &mut FieldReader<'_>, written: &Spanned<String>) -> Option<TemplateType> {
     let kind = TYPES
         .into_iter()
         .find(|kind| kind.as_str() == written.value);
@@ -240,7 +240,10 @@ fn kind_of(reader: &mut Reader<'_>, written: &Spanned<String>) -> Option<Templat
 
 /// Any name: what Outhaul does not know itself is a hook program on site. One that is nearly a name that it
 /// knows is most likely that one.
-fn reconciler_of(reader: &mut Reader<'_>, written: &Spanned<String>) -> Option<ReconcilerKind> {
+fn reconciler_of(
+    reader: &mut FieldReader<'_>,
+    written: &Spanned<String>,
+) -> Option<ReconcilerKind> {
     let known = ReconcilerKind::KNOWN;
     let names: Vec<&str> = known.iter().map(ReconcilerKind::as_str).collect();
     let kind = ReconcilerKind::named(&written.value);

@@ -9,7 +9,7 @@ use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spanned;
 use super::super::yaml::{Node, Value};
 use super::KALYPSO;
-use super::fields::{Fields, Reader, values};
+use super::fields::{FieldReader, Fields, values};
 use super::metadata::{Metadata, check_name};
 use super::shape::{KindSchema, any_text, kind, list, may, must, name, object, text, text_map};
 use outhaul_kit::suggest::nearest;
@@ -98,7 +98,7 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workload> {
+pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<Workload> {
     let metadata = Metadata::read(reader, object);
     let spec = reader.section(object, "spec")?;
     let schemas = reader.texts(&spec, "configSchemas");
@@ -158,7 +158,7 @@ fn same(a: &WorkloadTarget, b: &WorkloadTarget) -> bool {
 
 /// Keys of `manifests` that are nearly one that is known and is not there. Every other key is for the templates,
 /// which see all of them.
-fn misspelt(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+fn misspelt(reader: &mut FieldReader<'_>, fields: &Fields<'_>) {
     let Some(Node {
         value: Value::Mapping(entries),
         ..
@@ -181,7 +181,11 @@ fn misspelt(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     }
 }
 
-fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Option<WorkloadTarget> {
+fn target(
+    reader: &mut FieldReader<'_>,
+    fields: &Fields<'_>,
+    workload: &str,
+) -> Option<WorkloadTarget> {
     let name = reader.text(fields, "name");
     let environment = reader.text(fields, "environment");
     let labels = reader.text_map(fields, "labels").unwrap_or_default();

@@ -22,7 +22,7 @@ const MAX_KEPT_FILE: u64 = 64 << 10;
 /// Most bytes that are kept.
 const MAX_KEPT: u64 = 64 << 20;
 /// Fewest files that are worth another processor.
-const FILES_PER_JOB: usize = 256;
+pub const FILES_PER_JOB: usize = 256;
 
 /// Every file of a folder, sorted by path.
 #[derive(Debug, Default)]

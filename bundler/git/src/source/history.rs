@@ -1,10 +1,10 @@
 //! What came before the commit that a source is opened at.
 //!
-//! What comes in: an [`Opened`] source and how far to look back. What goes out: commits, the newest
+//! What comes in: an [`OpenedSource`] source and how far to look back. What goes out: commits, the newest
 //! first, who made them, and the lines that changed. Only comparisons with the past need it: a render reads one commit.
 
 use super::git::text;
-use super::{Opened, SourceError, Storage};
+use super::{OpenedSource, SourceError, Storage};
 
 /// Largest text of changed lines that is read, in bytes.
 const MAX_DIFF_BYTES: usize = 256 * 1024;
@@ -26,7 +26,7 @@ pub struct CommitSummary {
     pub subject: String,
 }
 
-impl Opened {
+impl OpenedSource {
     /// Its commit and those before it, the newest first, at most `max`; empty for a plain folder.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::git::{Repository, text};
-use super::{GitReference, Opened, SourceError, SourceMap, Storage, folder, open_folder};
+use super::{GitReference, OpenedSource, SourceError, SourceMap, Storage, folder, open_folder};
 
 /// Opens a local folder, or the working copy in it where that is asked for.
 pub(super) fn open_here(
@@ -16,7 +16,7 @@ pub(super) fn open_here(
     url: &str,
     reference: &GitReference,
     map: &SourceMap,
-) -> Result<Opened, SourceError> {
+) -> Result<OpenedSource, SourceError> {
     let opened = open_folder(dir, url, reference)?;
     let Storage::Git(repository) = &opened.at else {
         return Ok(opened);
@@ -25,7 +25,7 @@ pub(super) fn open_here(
         return Ok(opened);
     }
     let (digest, listing) = folder::open_files(dir, repository.files()?)?;
-    Ok(Opened {
+    Ok(OpenedSource {
         url: url.into(),
         commit: digest.to_string(),
         at: Storage::Folder(dir.to_owned(), Some(Arc::new(listing))),
@@ -33,7 +33,7 @@ pub(super) fn open_here(
     })
 }
 
-impl Opened {
+impl OpenedSource {
     /// The files of the working copy that this was opened from whose content is not in its commit, when
     /// `reference` is what it has checked out; at most `max`, each with how many there are.
     pub fn uncommitted(

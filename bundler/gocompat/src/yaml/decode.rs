@@ -6,9 +6,9 @@
 
 use super::parser::{Document, Id, Node, NodeKind, parse};
 use super::resolve::{Scalar, resolve, timestamp};
-use super::scanner::MAX_DEPTH;
 use crate::binary_text::base64_decode;
 use crate::error::YamlError;
+use crate::json::MAX_DEPTH;
 use crate::value::{Decoder, GoMap, GoValue, MapKind};
 use std::collections::BTreeSet;
 

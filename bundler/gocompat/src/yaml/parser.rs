@@ -3,7 +3,8 @@
 //! In: text. Out: a tree of nodes in one vector, with tags in short form and aliases bound.
 //! Depth is bounded; the Go libraries allow more than any config nests.
 
-use super::scanner::{MAX_DEPTH, Mark, Quoting, Scan, Scanner, YamlTokenKind, fail};
+use super::scanner::{Mark, Quoting, Scan, Scanner, YamlTokenKind, fail};
+use crate::json::MAX_DEPTH;
 use std::collections::HashMap;
 
 /// Prefix of the tags that `!!` stands for.

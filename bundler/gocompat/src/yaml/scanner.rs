@@ -6,6 +6,7 @@
 //! is libyaml's, for it decides what Kalypso takes for text.
 
 use crate::error::YamlError;
+use crate::json::MAX_DEPTH;
 use std::collections::{HashMap, VecDeque};
 
 mod blocks;
@@ -90,8 +91,6 @@ pub(super) struct Scanner {
 
 pub(super) type Scan<T> = Result<T, YamlError>;
 
-/// Depth of nested nodes.
-pub(super) const MAX_DEPTH: usize = 150;
 /// Nesting of blocks or of brackets.
 const MAX_NESTING: usize = MAX_DEPTH * 2;
 

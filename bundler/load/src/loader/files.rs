@@ -13,7 +13,7 @@ use crate::unread::is_yaml;
 use outhaul_control::diagnostic::{Cause, Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use outhaul_control::model::Environment;
 use outhaul_git::source::ignore::{BadLine, Ignore};
-use outhaul_git::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
+use outhaul_git::source::{OpenedSource, SourceError, SourceMap, TreeFile, TreeLimits};
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
 pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
@@ -36,7 +36,9 @@ pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>,
 }
 
 /// What of a source is left out, and the lines that do not say so.
-pub(super) fn sourceignore(opened: &Opened) -> Result<(Ignore, Vec<Diagnostic>), SourceError> {
+pub(super) fn sourceignore(
+    opened: &OpenedSource,
+) -> Result<(Ignore, Vec<Diagnostic>), SourceError> {
     let tree = opened.tree("", &|path| path == ".sourceignore", &TreeLimits::YAML)?;
     let Some(file) = tree.files.first() else {
         return Ok((Ignore::default(), Vec::new()));
@@ -122,7 +124,7 @@ pub(super) fn unreadable(
     }
 }
 
-pub(super) fn source_of(name: &str, opened: &Opened) -> Source {
+pub(super) fn source_of(name: &str, opened: &OpenedSource) -> Source {
     Source {
         name: name.into(),
         repo: opened.url.clone(),
@@ -131,7 +133,7 @@ pub(super) fn source_of(name: &str, opened: &Opened) -> Source {
 }
 
 /// The finding about `name`, which is none of those that `opened` lists.
-pub(super) fn no_such(opened: &Opened, name: &str, known: &[Environment]) -> Diagnostic {
+pub(super) fn no_such(opened: &OpenedSource, name: &str, known: &[Environment]) -> Diagnostic {
     let message = format!(
         "there is no environment `{name}` in `{}`",
         opened.file_name(ENVIRONMENTS)

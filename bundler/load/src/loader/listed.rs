@@ -8,7 +8,7 @@ use crate::unread;
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::Environment;
-use outhaul_git::source::{Opened, SourceError, TreeLimits};
+use outhaul_git::source::{OpenedSource, SourceError, TreeLimits};
 
 impl Loader<'_> {
     /// Every environment that the control plane in the repository `url` lists.
@@ -36,7 +36,7 @@ impl Loader<'_> {
     }
 
     /// Every environment that `opened` lists.
-    pub fn listed_in(mut self, opened: &Opened) -> Result<Vec<Environment>, Diagnostics> {
+    pub fn listed_in(mut self, opened: &OpenedSource) -> Result<Vec<Environment>, Diagnostics> {
         let known = self.read_environments(opened);
         if self.findings.has_errors() {
             self.findings.sort();
@@ -45,7 +45,7 @@ impl Loader<'_> {
         Ok(known)
     }
 
-    pub(super) fn find_environment(&mut self, opened: &Opened) -> Option<Environment> {
+    pub(super) fn find_environment(&mut self, opened: &OpenedSource) -> Option<Environment> {
         let before = std::mem::take(&mut self.findings);
         let known = self.read_environments(opened);
         let name = &self.request.environment;
@@ -61,7 +61,7 @@ impl Loader<'_> {
         wanted.cloned()
     }
 
-    fn read_environments(&mut self, opened: &Opened) -> Vec<Environment> {
+    fn read_environments(&mut self, opened: &OpenedSource) -> Vec<Environment> {
         let files = match opened.tree(ENVIRONMENTS, &is_yaml, &TreeLimits::YAML) {
             Ok(tree) => tree.files,
             Err(SourceError::NoSuchPath { .. }) => Vec::new(),

@@ -3,6 +3,7 @@
 //! What comes in: the folder of a kustomization. What goes out: whether nothing that it names, in whatever depth, is an
 //! object. What cannot be read, is remote, or is made by a generator may be one: only what is certain counts.
 
+use super::MAX_BASES;
 use std::collections::BTreeSet;
 
 use outhaul_control::diagnostic::Location;
@@ -21,8 +22,6 @@ const MAKERS: [&str; 7] = [
     "components",
     "transformers",
 ];
-/// Deepest chain of bases that is looked through; what is deeper may hold something.
-const MAX_DEPTH: usize = 64;
 
 impl Walk<'_> {
     /// Says when the kustomization of `root` makes nothing: sites that apply it remove all that they have.
@@ -44,7 +43,7 @@ impl Walk<'_> {
     }
 
     fn makes_nothing(&mut self, folder: &str, seen: &mut BTreeSet<String>, depth: usize) -> bool {
-        if depth > MAX_DEPTH {
+        if depth > MAX_BASES {
             return false;
         }
         if !seen.insert(folder.to_owned()) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::SourceFile;
-use outhaul_git::source::{Opened, SourceError, TreeLimits};
+use outhaul_git::source::{OpenedSource, SourceError, TreeLimits};
 
 use crate::unread::{is_manifest, is_text};
 
@@ -18,7 +18,7 @@ const MAX_FILES: usize = 50_000;
 type Folder = BTreeMap<String, Arc<SourceFile>>;
 
 pub(super) struct Files<'a> {
-    opened: &'a Opened,
+    opened: &'a OpenedSource,
     /// `None` for a folder that is not there.
     folders: BTreeMap<String, Option<Folder>>,
     /// Those that are no text.
@@ -27,7 +27,7 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(opened: &'a Opened) -> Self {
+    pub(super) fn new(opened: &'a OpenedSource) -> Self {
         Self {
             opened,
             folders: BTreeMap::new(),

@@ -5,6 +5,8 @@
 //! describes, a need that names it. A range of versions in a registry names no single artifact: then the source itself is the
 //! need. It asks nobody.
 
+use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
+use outhaul_kit::url::UrlParts;
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
@@ -20,8 +22,6 @@ mod argocd;
 pub(super) use argocd::is_chart as is_argocd_chart;
 
 const SCHEME: &str = "oci://";
-/// The longest tag.
-const MAX_TAG: usize = 128;
 
 /// What a release gives to its chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -371,10 +371,10 @@ fn oci(url: &str, chart: &str, version: Option<&str>) -> Option<String> {
 /// The name under which a chart of a chart repository travels: `HOST/PATH/index.yaml/NAME:VERSION`, of parts that a
 /// registry takes.
 pub(crate) fn chart_name(url: &str, chart: &str, version: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let (host, path) = match UrlParts::of(url) {
+        Some(parts) => (parts.authority, parts.path()),
+        None => url.split_once('/').unwrap_or((url, "")),
+    };
     // The registry of a name has a dot or a port.
     let host = match host.contains(['.', ':']) || host == "localhost" {
         true => host.to_ascii_lowercase(),
@@ -384,8 +384,9 @@ pub(crate) fn chart_name(url: &str, chart: &str, version: &str) -> String {
     let parts: Vec<String> = path.chain(["index.yaml", chart]).map(component).collect();
     let tag = version.replace('+', "_");
     let good = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-    let is_tag =
-        (1..=MAX_TAG).contains(&tag.len()) && tag.bytes().all(good) && !tag.starts_with(['.', '-']);
+    let is_tag = (1..=MAX_IMAGE_TAG_BYTES).contains(&tag.len())
+        && tag.bytes().all(good)
+        && !tag.starts_with(['.', '-']);
     let tag = match is_tag {
         true => tag,
         false => short(version),

@@ -5,9 +5,7 @@
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-
-/// Most characters of a label's value, and of a namespace.
-const MAX: usize = 63;
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
 
 pub(super) fn long(plane: &ControlPlane, findings: &mut Diagnostics) {
     let types = plane
@@ -28,9 +26,9 @@ pub(super) fn long(plane: &ControlPlane, findings: &mut Diagnostics) {
         .collect();
     for (kind, name, location) in named {
         let length = name.chars().count();
-        if length > MAX {
+        if length > MAX_DNS_LABEL_BYTES {
             let message = format!(
-                "the {kind}'s name `{name}` has {length} characters; as a label's value it may have {MAX}"
+                "the {kind}'s name `{name}` has {length} characters; as a label's value it may have {MAX_DNS_LABEL_BYTES}"
             );
             let help = match kind {
                 "deployment target" => {

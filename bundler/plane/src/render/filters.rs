@@ -5,6 +5,7 @@
 //! test `sealed`, and the function `fail`. Each either writes what its format reads back as the same
 //! value or refuses with a sentence; none reaches the clock, the network or the machine.
 
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
 use std::fmt::Write as _;
 
 use minijinja::{Error, ErrorKind, Value};
@@ -14,8 +15,6 @@ use outhaul_signer::seal::marker::properties;
 
 use super::jinja_value::from_jinja;
 
-/// Longest DNS label and longest value of a label in Kubernetes.
-const MAX_LABEL: usize = 63;
 /// Hexadecimal digits that distinguish shortened names.
 const DIGITS: usize = 8;
 /// How a sealed value begins.
@@ -153,12 +152,15 @@ fn label_value(value: &str) -> Result<String, Error> {
 }
 
 fn short(name: &str) -> String {
-    if name.len() <= MAX_LABEL {
+    if name.len() <= MAX_DNS_LABEL_BYTES {
         return name.to_owned();
     }
     let digest = Digest::of(name.as_bytes()).to_string();
     let hex = digest.rsplit(':').next().unwrap_or_default();
-    let kept: String = name.chars().take(MAX_LABEL - DIGITS - 1).collect();
+    let kept: String = name
+        .chars()
+        .take(MAX_DNS_LABEL_BYTES - DIGITS - 1)
+        .collect();
     let kept = kept.trim_end_matches(['-', '.', '_']);
     format!("{kept}-{}", hex.get(..DIGITS).unwrap_or(hex))
 }

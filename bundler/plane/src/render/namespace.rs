@@ -5,9 +5,8 @@
 //! shortened, in the same way each time, and two long names never become one.
 
 use outhaul_bundle::Digest;
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
 
-/// Longest name of a namespace, which is a DNS label.
-pub const MAX: usize = 63;
 /// Hexadecimal digits that distinguish shortened names.
 const DIGITS: usize = 8;
 
@@ -19,14 +18,14 @@ pub fn whole(environment: &str, cluster_type: &str, target: &str) -> String {
 /// The namespace that is used; the whole name where it fits, and always with `compat`.
 pub fn of(environment: &str, cluster_type: &str, target: &str, compat: bool) -> String {
     let whole = whole(environment, cluster_type, target);
-    if compat || whole.len() <= MAX {
+    if compat || whole.len() <= MAX_DNS_LABEL_BYTES {
         return whole;
     }
     let digest = Digest::of(whole.as_bytes()).short();
     let end = whole
         .char_indices()
         .map(|(at, c)| at + c.len_utf8())
-        .take_while(|end| *end < MAX - DIGITS)
+        .take_while(|end| *end < MAX_DNS_LABEL_BYTES - DIGITS)
         .last()
         .unwrap_or_default();
     let start = whole.get(..end).unwrap_or_default();
@@ -50,7 +49,7 @@ mod tests {
         let exact = of(&environment, "c", &target, false);
         assert_eq!(
             (exact.len(), exact),
-            (MAX, whole(&environment, "c", &target))
+            (MAX_DNS_LABEL_BYTES, whole(&environment, "c", &target))
         );
     }
 
@@ -60,7 +59,7 @@ mod tests {
             a in "[a-z0-9][a-z0-9-]{20,60}[a-z0-9]", b in "[a-z0-9][a-z0-9-]{20,60}[a-z0-9]"
         ) {
             let one = of("production", &a, "hello-world-test", false);
-            prop_assert!(one.len() <= MAX && !one.ends_with('-'), "{}", one);
+            prop_assert!(one.len() <= MAX_DNS_LABEL_BYTES && !one.ends_with('-'), "{}", one);
             prop_assert_eq!(&one, &of("production", &a, "hello-world-test", false));
             if a != b {
                 prop_assert_ne!(one, of("production", &b, "hello-world-test", false));

@@ -86,7 +86,7 @@ fn nowhere(plane: &ControlPlane, policy: &SchedulingPolicy, findings: &mut Diagn
         ),
     )
     .at(&policy.location)
-    .help("`outhaul explain TARGET CLUSTER-TYPE` says what keeps it from each");
+    .help("`outhaul explain TARGET CLUSTER-TYPE` shows what keeps it from each");
     let obstacles = || choice.kept_away.values().flatten();
     for taint in plane.taints.values() {
         if obstacles().any(|obstacle| *obstacle == Obstacle::Taint(taint)) {

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::index::Source;
-use outhaul_control::snapshot::snapshot;
+use outhaul_bundle::index::{Snapshot, Source};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -60,7 +59,7 @@ fn read(bytes: &[u8]) -> Result<Record, serde_json::Error> {
         repo: String::new(),
         commit: String::new(),
     };
-    let from = snapshot(source.clone(), source, Vec::new());
+    let from = Snapshot::of(source.clone(), source, Vec::new());
     let shipped = shipped.into_iter();
     let record = Record::of_stream(environment, cluster_type, &from, kept, shipped);
     Ok(record)

@@ -5,8 +5,9 @@
 //! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
 //! index has the digest, and only where who runs the program named that host.
 
+use crate::client::{BODY, MAX_REDIRECTS, resolved};
+use outhaul_kit::url::{UrlParts, is_https};
 use std::io::Read;
-use std::time::Duration;
 
 use outhaul_http::{BaseUrl, HttpError, Method, Response};
 use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
@@ -14,11 +15,6 @@ use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
 use super::Hosts;
 use crate::challenge::Challenge;
 use crate::client::{RegistryClient, RegistryError};
-
-/// Redirects that are followed.
-const MAX_REDIRECTS: usize = 5;
-/// How long one answer may take; of a file, what broke off goes on from there.
-const BODY: Duration = Duration::from_secs(3600);
 
 /// A repository that is asked.
 pub(crate) struct Fetch<'a> {
@@ -82,17 +78,11 @@ impl<'a> Fetch<'a> {
         if !plain(address) {
             return None;
         }
-        if address.contains("://") {
-            return Some(address.to_owned());
-        }
-        let (scheme, _) = self.text.split_once("://")?;
         if address.starts_with("//") {
             return None;
         }
-        match address.starts_with('/') {
-            true => Some(format!("{scheme}://{}{address}", self.host)),
-            false => Some(self.base.join(address)),
-        }
+        // The folder is the repository's own address.
+        resolved(&self.base.join(""), address)
     }
 
     /// Where a site serves an archive, relative to the repository: as the original has it, where that is below it.
@@ -173,7 +163,7 @@ impl<'a> Fetch<'a> {
                         )
                     })?;
                     let to = host_of(&next).unwrap_or_default();
-                    let is_same = to == host && is_tls(&next) == is_tls(&at);
+                    let is_same = to == host && is_https(&next) == is_https(&at);
                     let is_named = may_leave && (self.hosts.is_named)(&next);
                     if !is_same && !is_named {
                         return Err(self.elsewhere(what, to, may_leave));
@@ -265,30 +255,12 @@ impl<'a> Fetch<'a> {
     }
 }
 
-fn is_tls(url: &str) -> bool {
-    url.starts_with("https://")
-}
-
 /// The host of a URL, with its port.
 fn host_of(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    rest.split(['/', '?', '#']).next()
+    UrlParts::of(url).map(|parts| parts.authority)
 }
 
 /// Where an answer leads.
 fn next(answer: &Response, from: &str) -> Option<String> {
-    let to = answer.header("location")?;
-    let (scheme, rest) = from.split_once("://")?;
-    let host = rest.split('/').next()?;
-    if to.starts_with("//") {
-        return Some(format!("{scheme}:{to}"));
-    }
-    if to.starts_with('/') {
-        return Some(format!("{scheme}://{host}{to}"));
-    }
-    if to.contains("://") {
-        return Some(to.to_owned());
-    }
-    let folder = from.rsplit_once('/').map(|(folder, _)| folder)?;
-    Some(format!("{folder}/{to}"))
+    resolved(from, answer.header("location")?)
 }

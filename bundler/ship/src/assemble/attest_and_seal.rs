@@ -19,13 +19,16 @@ use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::fleet::StatementSigner;
 use outhaul_signer::seal::{self, Recipient, SealError};
-use outhaul_sites::readers::Reader;
+use outhaul_sites::readers::NamedRecipient;
 
 use super::spool::CountedContents;
 use super::{AssembleError, SpoolError, UnsignedBundle, encode_all};
 use outhaul_attest::images::{CarriedImage, is_of_image};
 use outhaul_attest::verified::VerifiedImage;
 use outhaul_attest::{self as attest, AttestError};
+
+/// What the format allows can be sealed.
+const _: () = assert!(MAX_RECIPIENTS <= outhaul_signer::seal::MAX_SEAL_RECIPIENTS);
 
 /// Why a bundle could not be attested or sealed.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +120,7 @@ impl UnsignedBundle {
     ///
     /// # Errors
     /// [`AttestSealError`]
-    pub fn seal(mut self, readers: &[Reader]) -> Result<Self, AttestSealError> {
+    pub fn seal(mut self, readers: &[NamedRecipient]) -> Result<Self, AttestSealError> {
         let mut recipients = BTreeMap::new();
         let mut keys: Vec<Recipient> = Vec::new();
         for reader in readers {

@@ -16,7 +16,7 @@ use outhaul_bundle::{Digest, Index};
 use outhaul_kit::media;
 
 /// Bytes of a block of a bundle's tar.
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 
 /// Where a blob lies.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! (`Outhaul-…: …`) that programs may rely on. The same plan gives the same text: no time, no path of
 //! this machine.
 
+use outhaul_kit::bounds::MAX_FORGE_TEXT_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -17,9 +18,6 @@ use outhaul_diff::markdown::markdown_within;
 pub const ENVIRONMENT_TRAILER: &str = "Outhaul-Environment";
 /// Most paths that a text lists.
 const MAX_LISTED: usize = 50;
-/// Largest text of a pull request in bytes, but for the line that says what was left out: GitHub's hold
-/// 65,536 characters.
-const MAX_BYTES: usize = 60_000;
 
 /// The commit's message.
 pub fn commit(desired: &Desired<'_>, plan: &CommitChanges) -> String {
@@ -68,7 +66,7 @@ pub fn title(desired: &Desired<'_>, plan: &CommitChanges) -> String {
 }
 
 /// A pull request's text, in Markdown: what changes with its provenance where `change` knows, or a table
-/// of the files and why that is all; and the commits. At most [`MAX_BYTES`]; what is left out is reported.
+/// of the files and why that is all; and the commits. At most [`MAX_FORGE_TEXT_BYTES`]; what is left out is reported.
 pub fn body(
     desired: &Desired<'_>,
     plan: &CommitChanges,
@@ -97,7 +95,7 @@ pub fn body(
     match change {
         Ok(difference) => {
             text.push('\n');
-            let room = MAX_BYTES.saturating_sub(text.len() + end.len());
+            let room = MAX_FORGE_TEXT_BYTES.saturating_sub(text.len() + end.len());
             let reported = markdown_within(std::slice::from_ref(difference), room);
             text.push_str(reported.trim_end());
             text.push('\n');
@@ -181,12 +179,12 @@ fn commits(text: &mut String, snapshot: &Snapshot) {
 
 /// Whole lines of `text`, as many as a forge takes.
 fn cut(text: String) -> String {
-    if text.len() <= MAX_BYTES {
+    if text.len() <= MAX_FORGE_TEXT_BYTES {
         return text;
     }
     let mut kept = String::new();
     for line in text.split_inclusive('\n') {
-        if kept.len() + line.len() > MAX_BYTES {
+        if kept.len() + line.len() > MAX_FORGE_TEXT_BYTES {
             break;
         }
         kept.push_str(line);

@@ -27,7 +27,7 @@ fn source(name: &str, commit: char) -> Source {
 }
 
 fn snapshot(commit: char) -> Snapshot {
-    outhaul_control::snapshot::snapshot(source("dev", commit), source("main", 'b'), Vec::new())
+    outhaul_bundle::index::Snapshot::of(source("dev", commit), source("main", 'b'), Vec::new())
 }
 
 fn tree(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {

@@ -51,7 +51,7 @@ pub(super) fn read(
 }
 
 /// A file of somebody else must not stand where the published folder would be.
-fn root_is_free(opened: &source::Opened, root: &str) -> Result<(), PublishError> {
+fn root_is_free(opened: &source::OpenedSource, root: &str) -> Result<(), PublishError> {
     let ends = root.match_indices('/').map(|(end, _)| end);
     let parents: Vec<&str> = ends.chain([root.len()]).map(|end| &root[..end]).collect();
     if root.is_empty() {

@@ -16,7 +16,7 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_files::apt::{self, Listed as ListedPackage, Served};
 use outhaul_files::deb;
 use outhaul_files::list::{self, Fetched, FileList};
-use outhaul_git::source::{Opened, TreeLimits};
+use outhaul_git::source::{OpenedSource, TreeLimits};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_signer::durable;
 use outhaul_signer::openpgp::PackageSigner;
@@ -35,7 +35,7 @@ impl ListOfFiles {
     pub(super) fn read(
         name: &str,
         assignment: &RenderedAssignment,
-        opened: &Opened,
+        opened: &OpenedSource,
     ) -> Result<Option<Self>, CollectError> {
         let limits = TreeLimits::PAYLOAD;
         let tree = opened.tree(folder(assignment), &|path| path == list::FILE, &limits);
@@ -128,7 +128,7 @@ impl Collector<'_> {
         &self,
         name: &str,
         listed: &ListOfFiles,
-        (opened, folder): (&Opened, &str),
+        (opened, folder): (&OpenedSource, &str),
     ) -> Result<(), CollectError> {
         for one in &listed.list.files {
             self.fetched(name, listed, &one.content, false)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::served::Image;
 use outhaul_control::diagnostic::{Diagnostic, Location};
-use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits, normal_url};
+use outhaul_git::source::{self, GitReference, OpenedSource, SourceError, TreeLimits, normal_url};
 use outhaul_plane::delivery::Sourced;
 use outhaul_plane::render::RenderedAssignment;
 
@@ -149,7 +149,7 @@ impl Collector<'_> {
         &mut self,
         name: &str,
         asked: &RepositoryReference,
-    ) -> Result<(Opened, Ref, String), CollectError> {
+    ) -> Result<(OpenedSource, Ref, String), CollectError> {
         let references = asked.references();
         if let Revision::Other(revision) = &asked.revision {
             return Err(CollectError::Revision {
@@ -237,7 +237,7 @@ impl Collector<'_> {
     }
 
     /// A commit as it was shipped last.
-    fn as_shipped(&self, url: &str, commit: &str) -> Option<Opened> {
+    fn as_shipped(&self, url: &str, commit: &str) -> Option<OpenedSource> {
         let folder = self.earlier?.repository(url, commit)?;
         let reference = GitReference::Commit {
             id: commit.to_owned(),
@@ -247,7 +247,12 @@ impl Collector<'_> {
     }
 
     /// Refuses a repository whose files are not all in it: known before anything is packed.
-    fn is_whole(&mut self, name: &str, url: &str, opened: &Opened) -> Result<(), CollectError> {
+    fn is_whole(
+        &mut self,
+        name: &str,
+        url: &str,
+        opened: &OpenedSource,
+    ) -> Result<(), CollectError> {
         let key = (normal_url(url), opened.commit.clone());
         let found = self.holes.entry(key).or_insert_with(|| {
             let packed = opened.pack(&TreeLimits::PAYLOAD, &mut std::io::sink());

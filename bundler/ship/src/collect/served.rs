@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Repository;
 use outhaul_git::source::git::{Packed, Repository as Local};
-use outhaul_git::source::{GitReference, Opened, SourceError, TreeLimits, normal_url};
+use outhaul_git::source::{GitReference, OpenedSource, SourceError, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::CollectError;
@@ -52,7 +52,7 @@ impl RepositoryReference {
     }
 
     /// Whether `opened`, which was opened at `branch`, is what is asked for.
-    pub(super) fn is_at(&self, branch: Option<&str>, opened: &Opened) -> bool {
+    pub(super) fn is_at(&self, branch: Option<&str>, opened: &OpenedSource) -> bool {
         match &self.revision {
             Revision::Head => branch.is_none(),
             Revision::Branch(name) | Revision::Named(name) => branch == Some(name),
@@ -105,8 +105,8 @@ struct ServedRepository {
     url: String,
     /// The names of assignments that ask for it.
     by: BTreeSet<String>,
-    refs: BTreeMap<String, Opened>,
-    default: Option<Opened>,
+    refs: BTreeMap<String, OpenedSource>,
+    default: Option<OpenedSource>,
     /// Whether all files of it must be there: nobody looked at a folder of it before.
     whole: bool,
 }
@@ -119,7 +119,7 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Serves `opened` as `at` of `url`, unless that is another commit already.
-    pub(super) fn add(&mut self, by: &str, url: &str, at: Ref, opened: &Opened, whole: bool) {
+    pub(super) fn add(&mut self, by: &str, url: &str, at: Ref, opened: &OpenedSource, whole: bool) {
         let wanted = self
             .wanted
             .entry(normal_url(url))
@@ -188,7 +188,11 @@ impl ServedRepository {
         let by = self.by.first().cloned().unwrap_or_default();
         let head = self.head();
         let mut folders = BTreeSet::new();
-        folders.extend(self.refs.values().filter_map(Opened::repository_folder));
+        folders.extend(
+            self.refs
+                .values()
+                .filter_map(OpenedSource::repository_folder),
+        );
         let mut folders = folders.into_iter();
         // Another folder may have the commits that this one lacks.
         let Some(folder) = folders.next() else {
@@ -233,7 +237,7 @@ impl ServedRepository {
     /// The ref that HEAD is; it is among the refs then.
     fn head(&mut self) -> String {
         if let Some(default) = self.default.take() {
-            let same = |(_, opened): &(&String, &Opened)| opened.commit == default.commit;
+            let same = |(_, opened): &(&String, &OpenedSource)| opened.commit == default.commit;
             let branches = self.refs.iter();
             let mut branches = branches.filter(|(name, _)| name.starts_with("refs/heads/"));
             if let Some((name, _)) = branches.find(same) {

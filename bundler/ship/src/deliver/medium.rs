@@ -13,7 +13,7 @@ use outhaul_bundle::digest::{Hasher, HashingWriter};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::durable::PUBLIC_MODE;
 use outhaul_kit::interrupt;
-use outhaul_kit::media::{Media, Room};
+use outhaul_kit::media::{Media, MediaSpace};
 
 use super::{DeliverError, io_error, open};
 
@@ -154,7 +154,7 @@ fn digest(mut file: File, path: &Path) -> Result<(Digest, u64), DeliverError> {
 }
 
 /// Sees that a file of `size` bytes can lie there, before anything is written.
-fn fits(to: &Path, size: u64, room: Room) -> Result<(), DeliverError> {
+fn fits(to: &Path, size: u64, room: MediaSpace) -> Result<(), DeliverError> {
     let path = to.to_owned();
     if size > room.max_file_bytes {
         let max = room.max_file_bytes;
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    const FAT: Room = Room {
+    const FAT: MediaSpace = MediaSpace {
         free_bytes: 8 << 30,
         max_file_bytes: u32::MAX as u64,
     };
@@ -197,7 +197,7 @@ mod tests {
         let error = fits(
             to,
             9 << 30,
-            Room {
+            MediaSpace {
                 max_file_bytes: u64::MAX,
                 ..FAT
             },

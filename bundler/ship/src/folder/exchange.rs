@@ -17,7 +17,7 @@ use super::{OutputError, beside, io_error};
 /// How the names of folders with new folders begin.
 pub const STAGED: &str = ".outhaul-";
 /// Largest list of folders in bytes.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_INTENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What is about to be done.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub fn all(folder: &Path, staged: &Path, below: &[String]) -> Result<(), OutputE
 /// [`OutputError`] when the file system refuses.
 pub fn finish(folder: &Path) -> Result<(), OutputError> {
     let path = intent_path(folder);
-    let Some(bytes) = durable::read_if_present(&path, MAX_BYTES)? else {
+    let Some(bytes) = durable::read_if_present(&path, MAX_INTENT_BYTES)? else {
         return Ok(());
     };
     // It was written at once: what cannot be read is not of a power cut, and says nothing to do.

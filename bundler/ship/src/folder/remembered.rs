@@ -22,7 +22,7 @@ use outhaul_record::record::Record;
 /// The memory's format.
 const FORMAT: &str = "outhaul.dev/render-memory/v1";
 /// Largest memory in bytes: some 500,000 files.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What lies in a folder, and what of it need not be rendered again.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ pub fn remembered(folder: &Path, environment: &str, full: bool) -> Result<Rememb
         record_digest: digest,
         there,
         looked_at,
-        bytes: durable::read(&path(folder), MAX_BYTES).ok(),
+        bytes: durable::read(&path(folder), MAX_MEMORY_BYTES).ok(),
     };
     let file = remembered.bytes.as_deref();
     let file: Option<File> = file.and_then(|bytes| serde_json::from_slice(bytes).ok());

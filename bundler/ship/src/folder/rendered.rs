@@ -102,7 +102,7 @@ fn read(dir: &Path) -> Result<Platform, OutputError> {
         commit: String::new(),
     };
     let snapshot = snapshot
-        .unwrap_or_else(|| outhaul_control::snapshot::snapshot(nobody(), nobody(), Vec::new()));
+        .unwrap_or_else(|| outhaul_bundle::index::Snapshot::of(nobody(), nobody(), Vec::new()));
     Ok(Platform::of_rendering(Rendering {
         environment,
         snapshot,

@@ -35,7 +35,7 @@ fn snapshot() -> Snapshot {
         repo: String::new(),
         commit: "1".into(),
     };
-    outhaul_control::snapshot::snapshot(source.clone(), source, Vec::new())
+    outhaul_bundle::index::Snapshot::of(source.clone(), source, Vec::new())
 }
 
 fn tree(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {

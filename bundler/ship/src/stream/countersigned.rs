@@ -19,7 +19,7 @@ use super::{
 use crate::assemble::{UnsignedBundle, waiting};
 use outhaul_record::record::Record;
 use outhaul_sites::Sites;
-use outhaul_sites::readers::{self, Reader};
+use outhaul_sites::readers::{self, NamedRecipient};
 
 /// The file that shows whether what is built now is what waits.
 const PLAIN: &str = "content";
@@ -171,7 +171,7 @@ pub(super) fn waits(
 }
 
 /// A digest of what the bundle holds and for whom, before it is sealed: no two seals are alike.
-pub(super) fn plain_digest(bundle: &UnsignedBundle, readers: Option<&[Reader]>) -> Digest {
+pub(super) fn plain_digest(bundle: &UnsignedBundle, readers: Option<&[NamedRecipient]>) -> Digest {
     let mut text = Digest::of(&bundle.index_bytes).hex();
     for reader in readers.unwrap_or_default() {
         text.push_str(&format!("\n{} {}", reader.name, reader.key));

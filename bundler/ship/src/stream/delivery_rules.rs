@@ -14,7 +14,7 @@ use outhaul_plane::delivery::Delivery;
 /// signed. A fleet of a hundred streams needs about this much.
 const METADATA_BYTES: u64 = 32 << 10;
 /// Tar pads everything to blocks of this size, and puts a header of one block before each member.
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 /// How many contents a refusal lists.
 const LISTED: usize = 5;
 
@@ -51,7 +51,7 @@ pub(super) fn readers(
     let (what, help) = match (said.value, readers) {
         (Encryption::Required, 0) => (
             format!(
-                "{} wants it encrypted, and nobody is named to read it",
+                "{} wants it encrypted, and no recipient is given",
                 said.by()
             ),
             "name the readers: `--seal-for FILE`; nothing was written",

@@ -19,10 +19,10 @@ use outhaul_delta::{Method, New, Old, Plain};
 use outhaul_gzip::SplitError;
 use outhaul_kit::console::progress::{Meter, Unit};
 
-use super::volumes::{Opened, PatchFiles};
+use super::volumes::{PatchFiles, ReadableBundle};
 
 /// Tar's unit: what is saved is counted in it.
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 /// The first bytes of what gzip compressed.
 const GZIP: [u8; 3] = *b"\x1f\x8b\x08";
 /// Most bytes of text for each byte of a gzip file that is inflated here.
@@ -85,8 +85,8 @@ impl Patches {
     /// # Errors
     /// When a file cannot be read or written.
     pub(super) fn make(
-        new: &Opened,
-        old: Option<&Opened>,
+        new: &ReadableBundle,
+        old: Option<&ReadableBundle>,
         has: &dyn Fn(&Blob) -> bool,
     ) -> io::Result<Self> {
         let mut patches = Self::none()?;
@@ -118,8 +118,8 @@ impl Patches {
 
     fn one(
         &mut self,
-        (new, blob): (&Opened, &Blob),
-        (old, like): (&Opened, &[&Blob]),
+        (new, blob): (&ReadableBundle, &Blob),
+        (old, like): (&ReadableBundle, &[&Blob]),
         unpacked: &mut BTreeMap<Digest, Old>,
     ) -> io::Result<How> {
         if like.is_empty() {
@@ -197,7 +197,7 @@ fn is_gzip(blob: &Blob, plain: &Plain) -> io::Result<bool> {
 
 /// What sites have, as it is compared: of gzip files, what is in them.
 fn known(
-    old: &Opened,
+    old: &ReadableBundle,
     like: &[&Blob],
     unpacked: &mut BTreeMap<Digest, Old>,
 ) -> io::Result<Vec<Old>> {
@@ -234,7 +234,7 @@ fn within(known: Vec<Old>, bytes: u64) -> Vec<Old> {
     accepted
 }
 
-fn read(old: &Opened, blob: &Blob) -> io::Result<Old> {
+fn read(old: &ReadableBundle, blob: &Blob) -> io::Result<Old> {
     let of = |view, bytes| Old {
         source: Source {
             blob: blob.digest,

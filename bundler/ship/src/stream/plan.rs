@@ -483,7 +483,7 @@ fn untravelled(name: &str, rendered: &RenderedAssignment) -> Option<NameError> {
 pub fn with_payloads(snapshot: &Snapshot, payloads: Vec<Source>) -> Snapshot {
     let mut workloads = snapshot.workloads.clone();
     workloads.extend(payloads);
-    outhaul_control::snapshot::snapshot(
+    outhaul_bundle::index::Snapshot::of(
         snapshot.environment.clone(),
         snapshot.base.clone(),
         workloads,

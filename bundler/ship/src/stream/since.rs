@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::copies::{Copied, CopyError, KeptBundle};
 use super::patches::{Patches, Travels};
 use super::shelf::{self, StoredBundle};
-use super::volumes::{Opened, open};
+use super::volumes::{ReadableBundle, open};
 use crate::deliver::{self, DeliverError};
 use outhaul_attest::inspect::{self, InspectError};
 
@@ -68,8 +68,8 @@ pub fn is_newest(bundle: &KeptBundle, bases: Option<&[Has]>) -> bool {
 
 impl Has {
     /// Opens its file, when that is here and has all of its blobs.
-    fn open(&self) -> Option<Opened> {
-        let opened = Opened::open(self.file.as_ref()?).ok()?;
+    fn open(&self) -> Option<ReadableBundle> {
+        let opened = ReadableBundle::open(self.file.as_ref()?).ok()?;
         let is_right = Digest::of(&opened.index.to_bytes()) == self.base.index;
         (is_right && opened.is_whole()).then_some(opened)
     }
@@ -146,7 +146,7 @@ pub(super) fn remember(fleet: &Path, role: &str) {
         return;
     };
     let path = shelf::bundle(fleet, role, kept.number());
-    let Ok(opened) = Opened::open(&path) else {
+    let Ok(opened) = ReadableBundle::open(&path) else {
         tracing::debug!(path = %path.display(), "which blobs it has is not remembered");
         return;
     };

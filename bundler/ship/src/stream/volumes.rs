@@ -63,7 +63,7 @@ impl Piece {
         }
     }
 
-    fn bytes(&self, opened: &Opened) -> u64 {
+    fn bytes(&self, opened: &ReadableBundle) -> u64 {
         match self {
             Self::Part(volume) => volume.bytes(opened.fixed_bytes, &opened.index),
             Self::Parity(parity) => opened.parity_bytes(parity),
@@ -75,7 +75,7 @@ impl Piece {
 type Placed = (usize, Piece, PathBuf);
 
 /// The bytes of each of `pieces` that lies in its place already.
-fn there(opened: &Opened, pieces: &[Placed]) -> Result<Vec<Option<u64>>, ParityError> {
+fn there(opened: &ReadableBundle, pieces: &[Placed]) -> Result<Vec<Option<u64>>, ParityError> {
     let mut parities = opened.parities_there(&parity::among(pieces))?.into_iter();
     let found = pieces.iter().map(|(_, piece, file)| match piece {
         Piece::Part(volume) => opened.is_there(file, volume, &NoPatches),
@@ -86,7 +86,7 @@ fn there(opened: &Opened, pieces: &[Placed]) -> Result<Vec<Option<u64>>, ParityE
 
 /// Writes `pieces`, first the parts; the bytes of each.
 fn write_all(
-    opened: &Opened,
+    opened: &ReadableBundle,
     pieces: &[Placed],
     no_parity: &dyn Fn(ParityError) -> CopyError,
 ) -> Result<Vec<u64>, CopyError> {
@@ -153,8 +153,8 @@ fn refuse_other_part(bundle: &KeptBundle, parts: usize, cut: Cut<'_>) -> Result<
     }
 }
 
-pub(super) fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
-    Opened::open(bundle.path()).map_err(|source| CopyError::Read {
+pub(super) fn open(bundle: &KeptBundle) -> Result<ReadableBundle, CopyError> {
+    ReadableBundle::open(bundle.path()).map_err(|source| CopyError::Read {
         stream: bundle.stream(),
         number: bundle.number,
         source: Box::new(source),
@@ -260,7 +260,7 @@ fn wanted(
 }
 
 /// A bundle file whose blobs can be read one by one.
-pub(super) struct Opened {
+pub(super) struct ReadableBundle {
     file: File,
     metadata: Vec<(String, Vec<u8>)>,
     pub(super) index: Index,
@@ -272,7 +272,7 @@ pub(super) struct Opened {
     places: BTreeMap<Digest, u64>,
 }
 
-impl Opened {
+impl ReadableBundle {
     pub(super) fn open(path: &Path) -> Result<Self, InspectError> {
         let failed = |error: io::Error| {
             InspectError::Read(outhaul_bundle::ReadError::Io {
@@ -474,7 +474,7 @@ impl BlobSink for Same<'_> {
 }
 
 /// Tar's unit.
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 
 struct Blobs<'a> {
     file: &'a File,

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
+use outhaul_bundle::report::MAX_ENROLMENT_REQUEST_BYTES;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let bytes = media::read_file(&self.request, MAX_ENVELOPE_BYTES as u64)
+        let bytes = media::read_file(&self.request, MAX_ENROLMENT_REQUEST_BYTES as u64)
             .map_err(|error| Failure::file(&error))?;
         let Approval {
             site,

@@ -2,7 +2,7 @@
 
 use outhaul_vex::read;
 
-use super::{About, Known, about};
+use super::{About, KnownComponent, about};
 
 fn is_about(statement: &outhaul_vex::Statement, component: &str, image: &[String]) -> bool {
     about_of(statement, component, image).is_some()
@@ -14,11 +14,11 @@ fn about_of(
     image: &[String],
 ) -> Option<About> {
     let digest = |name: &String| Some(name.split_once("@sha256%3A")?.1.to_owned());
-    let image = Known {
+    let image = KnownComponent {
         names: image.to_vec(),
         sha256: image.iter().find_map(digest),
     };
-    let component = Known {
+    let component = KnownComponent {
         names: vec![component.to_owned()],
         sha256: None,
     };

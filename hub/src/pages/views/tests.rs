@@ -7,11 +7,13 @@ use outhaul_test_kit::plain::{FLEET, NEW, OLD};
 use super::super::tests::{NOW, main_of, varied_store};
 use super::{DecisionList, Shown, board, decisions, environments, problem, site, sites};
 use crate::gate::GateRules;
-use crate::gate::record::{Asked, Known, keep};
+use crate::gate::record::{EnvironmentRecord, GateRequest, keep};
 use crate::ingest::{Batch, ingest};
 use crate::store::{Act, ActKind, StepRules, Store, StoreError};
 use crate::time::{HOUR_MS, rfc3339};
-use crate::view::{Before, Board, Environments, SiteList, SiteView, TimelineRow, Wanted};
+use crate::view::{
+    Board, Environments, SiteList, SiteSearch, SiteView, TimelineBefore, TimelineRow,
+};
 
 /// What attackers write: markup, the end of an attribute, an address that runs, what turns text around.
 const ATTACKS: [&str; 4] = [
@@ -84,13 +86,13 @@ fn with_steps() -> Store {
 }
 
 fn site_view(store: &mut Store, name: &str, before: Option<&str>) -> Option<SiteView> {
-    let before = before.map(|text| text.parse::<Before>().unwrap());
+    let before = before.map(|text| text.parse::<TimelineBefore>().unwrap());
     store
         .read(|session| SiteView::of(session, name, before, NOW))
         .unwrap()
 }
 
-fn list(store: &mut Store, wanted: Wanted) -> SiteList {
+fn list(store: &mut Store, wanted: SiteSearch) -> SiteList {
     store
         .read(|session| SiteList::of(session, wanted, NOW))
         .unwrap()
@@ -124,7 +126,7 @@ fn all(store: &mut Store) -> Vec<String> {
     for name in names {
         pages.push(site(&site_view(store, &name, None).unwrap(), &Shown::default()).unwrap());
     }
-    pages.push(sites(&list(store, Wanted::default()), &Shown::default()).unwrap());
+    pages.push(sites(&list(store, SiteSearch::default()), &Shown::default()).unwrap());
     for name in ["dev", "stage"] {
         if let Some(view) = board_of(store, name) {
             pages.push(board(&view, &Shown::default()).unwrap());
@@ -142,13 +144,13 @@ fn all(store: &mut Store) -> Vec<String> {
 fn record(store: &mut Store, commit: &str, who: &str) {
     store
         .write(|session| {
-            let asked = Asked {
+            let asked = GateRequest {
                 environment: "dev".to_owned(),
                 commit: commit.to_owned(),
-                ..Asked::default()
+                ..GateRequest::default()
             };
             let question = asked.question(session, NOW).unwrap();
-            let decision = Known::read(session, &question)?.decide(&question);
+            let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
             keep(session, (&question, &decision), None, who, NOW)
         })
         .unwrap();
@@ -205,15 +207,15 @@ fn each_environment_shows_what_its_gate_decides_and_looking_records_nothing() {
     assert!(decision_list(&mut store).rows.is_empty());
     assert!(board_of(&mut store, "de").is_none());
     // The same as the API answers.
-    let asked = Asked {
+    let asked = GateRequest {
         environment: "dev".to_owned(),
         commit: NEW.to_owned(),
         to: Some("stage".to_owned()),
-        ..Asked::default()
+        ..GateRequest::default()
     };
     let decision = store.read(|session| {
         let question = asked.question(session, NOW).unwrap();
-        Ok::<_, StoreError>(Known::read(session, &question)?.decide(&question))
+        Ok::<_, StoreError>(EnvironmentRecord::read(session, &question)?.decide(&question))
     });
     assert_eq!(view.steps[0].decision, decision.unwrap());
 }
@@ -240,32 +242,32 @@ fn decisions_come_with_the_digests_of_their_chain() {
 #[test]
 fn sites_are_found_by_name_environment_type_and_state() {
     let mut store = with_steps();
-    let mut found = |wanted: Wanted| -> Vec<String> {
+    let mut found = |wanted: SiteSearch| -> Vec<String> {
         let rows = list(&mut store, wanted).sites;
         rows.into_iter().map(|site| site.site).collect()
     };
-    let q = |text: &str| Wanted {
+    let q = |text: &str| SiteSearch {
         q: text.to_owned(),
-        ..Wanted::default()
+        ..SiteSearch::default()
     };
     assert_eq!(found(q("gap")), ["drone-gaps"]);
     // What stands for other letters in the store is looked for as it is.
     assert_eq!(found(q("%")), [""; 0]);
     assert_eq!(found(q("_")), [""; 0]);
-    let stage = Wanted {
+    let stage = SiteSearch {
         environment: "stage".to_owned(),
-        ..Wanted::default()
+        ..SiteSearch::default()
     };
     assert_eq!(found(stage), ["shop-1"]);
-    let of_type = Wanted {
+    let of_type = SiteSearch {
         cluster_type: "drone".to_owned(),
         state: "drifted".to_owned(),
-        ..Wanted::default()
+        ..SiteSearch::default()
     };
     assert_eq!(found(of_type), ["drone-drifted", "drone-gaps"]);
-    let after = Wanted {
+    let after = SiteSearch {
         after: "drone-silent".to_owned(),
-        ..Wanted::default()
+        ..SiteSearch::default()
     };
     assert_eq!(found(after), ["drone-stale", "shop-1"]);
     let html = sites(&list(&mut store, q("drone")), &Shown::default()).unwrap();
@@ -299,9 +301,9 @@ fn reports_and_sites_come_in_parts_and_none_is_left_out() {
         );
     }
     for state in ["", "attention"] {
-        let mut wanted = Wanted {
+        let mut wanted = SiteSearch {
             state: state.to_owned(),
-            ..Wanted::default()
+            ..SiteSearch::default()
         };
         let mut count = 0;
         for _ in 0..3 {
@@ -355,12 +357,12 @@ fn attacked_with(attack: &str) -> Vec<String> {
     }
     record(&mut store, NEW, attack);
     let mut pages = all(&mut store);
-    let wanted = Wanted {
+    let wanted = SiteSearch {
         q: text(),
         environment: text(),
         cluster_type: text(),
         after: text(),
-        ..Wanted::default()
+        ..SiteSearch::default()
     };
     pages.push(sites(&list(&mut store, wanted), &Shown::default()).unwrap());
     pages.push(problem("Not found", attack, "").unwrap());

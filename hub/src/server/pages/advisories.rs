@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use outhaul_bundle::hub_api::AffectedVerdict;
 use serde::Deserialize;
 
-use super::{Asked, Named, Page, Wrong, cut, html_of, name_of};
+use super::{Named, Page, PageQuestion, Wrong, cut, html_of, name_of};
 use crate::pages;
 use crate::server::access::Visitor;
 use crate::server::problem::{Nothing, Params, Question};
@@ -35,7 +35,7 @@ impl Question for SitesOfAdvisory {
 pub(super) async fn all(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<Nothing>,
+    asked: PageQuestion<Nothing>,
 ) -> Page {
     asked?;
     let now_ms = time::now_ms();
@@ -54,7 +54,7 @@ pub(super) async fn one(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     name: Named,
-    asked: Asked<SitesOfAdvisory>,
+    asked: PageQuestion<SitesOfAdvisory>,
 ) -> Page {
     let name = name_of(name)?;
     let Params(asked) = asked?;

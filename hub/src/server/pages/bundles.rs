@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use outhaul_kit::suggest::did_you_mean;
 use serde::Deserialize;
 
-use super::{Asked, LONGEST, Page, ReportsQuestion, Wrong, cut, html_of};
+use super::{LONGEST, Page, PageQuestion, ReportsQuestion, Wrong, cut, html_of};
 use crate::pages;
 use crate::server::access::Visitor;
 use crate::server::problem::{Params, Problem, Question};
@@ -18,8 +18,8 @@ use crate::server::shared::Shared;
 use crate::store::{BundlePlace, StoreError};
 use crate::time;
 use crate::view::{
-    AssignmentView, Before, BundleAsked, BundleList, BundleView, BundlesWanted, Comparison,
-    NoAssignment, unknown_name,
+    AssignmentView, BundleAsked, BundleList, BundleView, BundlesWanted, Comparison, NoAssignment,
+    TimelineBefore, unknown_name,
 };
 
 /// Which bundles.
@@ -84,7 +84,7 @@ pub(super) fn within(texts: &[&String]) -> Result<(), Wrong> {
 pub(super) async fn all(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<BundlesQuestion>,
+    asked: PageQuestion<BundlesQuestion>,
 ) -> Page {
     let Params(asked) = asked?;
     within(&[&asked.environment, &asked.cluster_type, &asked.after])?;
@@ -115,7 +115,7 @@ pub(super) async fn one(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     names: Names<(String, String, String)>,
-    asked: Asked<PlacesQuestion>,
+    asked: PageQuestion<PlacesQuestion>,
 ) -> Page {
     let (environment, cluster_type, number) = names_of(names)?;
     let Params(asked) = asked?;
@@ -188,12 +188,15 @@ pub(super) async fn assignment(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     names: Names<(String, String)>,
-    asked: Asked<ReportsQuestion>,
+    asked: PageQuestion<ReportsQuestion>,
 ) -> Page {
     let (site, assignment) = names_of(names)?;
     let Params(asked) = asked?;
     within(&[&site, &assignment])?;
-    let before = asked.before.map(|text| text.parse::<Before>()).transpose();
+    let before = asked
+        .before
+        .map(|text| text.parse::<TimelineBefore>())
+        .transpose();
     let before = before.map_err(|text| Wrong::new(StatusCode::BAD_REQUEST, text))?;
     let now_ms = time::now_ms();
     let found = shared.look(move |store, _| {
@@ -218,7 +221,7 @@ pub(super) async fn assignment(
 pub(super) async fn compare(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<CompareQuestion>,
+    asked: PageQuestion<CompareQuestion>,
 ) -> Page {
     let Params(asked) = asked?;
     within(&[&asked.from, &asked.to, &asked.after])?;

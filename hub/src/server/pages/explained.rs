@@ -12,7 +12,7 @@ use outhaul_kit::suggest::did_you_mean;
 use serde::Deserialize;
 
 use super::bundles::{Names, names_of};
-use super::{Asked, Named, Page, Wrong, cut, html_of, name_of};
+use super::{Named, Page, PageQuestion, Wrong, cut, html_of, name_of};
 use crate::pages;
 use crate::server::access::Visitor;
 use crate::server::problem::{Nothing, Params, Question};
@@ -63,7 +63,7 @@ pub(super) async fn pair(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     names: Names<(String, String, String)>,
-    asked: Asked<PairQuestion>,
+    asked: PageQuestion<PairQuestion>,
 ) -> Page {
     let (environment, cluster_type, target) = names_of(names)?;
     let Params(asked) = asked?;
@@ -108,7 +108,7 @@ pub(super) async fn pair(
 pub(super) async fn platforms(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
-    asked: Asked<Nothing>,
+    asked: PageQuestion<Nothing>,
 ) -> Page {
     asked?;
     let now_ms = time::now_ms();
@@ -123,7 +123,7 @@ pub(super) async fn platform(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     name: Named,
-    asked: Asked<PartQuestion>,
+    asked: PageQuestion<PartQuestion>,
 ) -> Page {
     let environment = name_of(name)?;
     let Params(asked) = asked?;
@@ -147,7 +147,7 @@ pub(super) async fn kind(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     names: Names<(String, String)>,
-    asked: Asked<PartQuestion>,
+    asked: PageQuestion<PartQuestion>,
 ) -> Page {
     let (environment, kind) = names_of(names)?;
     let Params(asked) = asked?;
@@ -172,7 +172,7 @@ pub(super) async fn entity(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
     names: Names<(String, String, String)>,
-    asked: Asked<UsesQuestion>,
+    asked: PageQuestion<UsesQuestion>,
 ) -> Page {
     let (environment, kind, entity) = names_of(names)?;
     let Params(asked) = asked?;

@@ -39,7 +39,7 @@ impl From<postgres::Error> for DbError {
 
 /// What kind of trouble it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DbErrorKind {
     /// The file is no database, or a damaged one.
     Damage,
     /// Another program holds it.
@@ -56,57 +56,57 @@ pub enum Trouble {
 
 impl DbError {
     /// What kind of trouble it is.
-    pub fn trouble(&self) -> Trouble {
+    pub fn trouble(&self) -> DbErrorKind {
         match self {
             Self::Sqlite(error) => of_sqlite(error),
             Self::Postgres { error } => of_postgres(error),
-            Self::Column { .. } | Self::NoRow => Trouble::Other,
+            Self::Column { .. } | Self::NoRow => DbErrorKind::Other,
         }
     }
 }
 
-fn of_sqlite(error: &rusqlite::Error) -> Trouble {
+fn of_sqlite(error: &rusqlite::Error) -> DbErrorKind {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Damage,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Busy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => DbErrorKind::Damage,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => DbErrorKind::Busy,
         Some(
             ErrorCode::CannotOpen
             | ErrorCode::DiskFull
             | ErrorCode::ReadOnly
             | ErrorCode::SystemIoFailure,
-        ) => Trouble::Unwritable,
-        _ => Trouble::Other,
+        ) => DbErrorKind::Unwritable,
+        _ => DbErrorKind::Other,
     }
 }
 
-fn of_postgres(error: &postgres::Error) -> Trouble {
+fn of_postgres(error: &postgres::Error) -> DbErrorKind {
     let Some(state) = error.code() else {
         // No password where one is asked for.
         if error.to_string().starts_with("invalid configuration") {
-            return Trouble::Denied;
+            return DbErrorKind::Denied;
         }
         // Without an answer of the server: the connection is what failed.
-        return Trouble::Gone;
+        return DbErrorKind::Gone;
     };
     match *state {
-        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Trouble::Damage,
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => DbErrorKind::Damage,
         SqlState::LOCK_NOT_AVAILABLE
         | SqlState::T_R_SERIALIZATION_FAILURE
-        | SqlState::T_R_DEADLOCK_DETECTED => Trouble::Busy,
+        | SqlState::T_R_DEADLOCK_DETECTED => DbErrorKind::Busy,
         SqlState::DISK_FULL
         | SqlState::READ_ONLY_SQL_TRANSACTION
         | SqlState::IO_ERROR
-        | SqlState::OUT_OF_MEMORY => Trouble::Unwritable,
+        | SqlState::OUT_OF_MEMORY => DbErrorKind::Unwritable,
         SqlState::INVALID_AUTHORIZATION_SPECIFICATION
         | SqlState::INVALID_PASSWORD
-        | SqlState::INSUFFICIENT_PRIVILEGE => Trouble::Denied,
+        | SqlState::INSUFFICIENT_PRIVILEGE => DbErrorKind::Denied,
         SqlState::ADMIN_SHUTDOWN
         | SqlState::CRASH_SHUTDOWN
         | SqlState::CANNOT_CONNECT_NOW
         | SqlState::TOO_MANY_CONNECTIONS
-        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Trouble::Gone,
-        _ if state.code().starts_with("08") => Trouble::Gone,
-        _ => Trouble::Other,
+        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => DbErrorKind::Gone,
+        _ if state.code().starts_with("08") => DbErrorKind::Gone,
+        _ => DbErrorKind::Other,
     }
 }
 
@@ -115,7 +115,7 @@ fn in_words(error: &postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         let more = said.detail().or(said.hint());
         let more = more.map_or_else(String::new, |more| format!(" ({more})"));
-        return format!("PostgreSQL says: {}{more}", said.message());
+        return format!("PostgreSQL reports: {}{more}", said.message());
     }
     chain(error)
 }

@@ -25,7 +25,7 @@ pub struct Sender<'a> {
 }
 
 /// Whether there is room.
-pub(super) enum Room {
+pub(super) enum ExplanationSpace {
     /// There is, once these are gone.
     Free(Vec<i64>),
     /// There is none, and why.
@@ -38,7 +38,7 @@ impl Session<'_> {
         &self,
         packed: &PackedExplanation,
         sender: Sender<'_>,
-    ) -> Result<Room, StoreError> {
+    ) -> Result<ExplanationSpace, StoreError> {
         let document = &packed.document;
         let lapsed = Lapsed::of(self)?;
         let known = self.environments()?;
@@ -74,7 +74,7 @@ impl Session<'_> {
         may_go.sort_by_key(|(rank, _)| *rank);
         if may_go.len() < too_many {
             let same = same.into_iter().cloned().collect();
-            return Ok(Room::No(PutExplanation::FullOfContents(same)));
+            return Ok(ExplanationSpace::No(PutExplanation::FullOfContents(same)));
         }
         let mut gone: BTreeSet<i64> = may_go
             .iter()
@@ -102,7 +102,7 @@ impl Session<'_> {
                 Some(((ranks?.into_iter().max(), newest), left))
             });
             let Some((_, whole)) = whole.min_by_key(|(key, _)| *key) else {
-                return Ok(Room::No(PutExplanation::FullOfEnvironments));
+                return Ok(ExplanationSpace::No(PutExplanation::FullOfEnvironments));
             };
             let ids: Vec<i64> = whole.iter().map(|one| one.id).collect();
             gone.extend(ids);
@@ -116,13 +116,13 @@ impl Session<'_> {
         let mut more = Vec::new();
         while kept.saturating_add(packed.kept_bytes) > MAX_EXPLANATIONS_BYTES {
             let Some((_, one)) = may_go.next() else {
-                return Ok(Room::No(PutExplanation::Full));
+                return Ok(ExplanationSpace::No(PutExplanation::Full));
             };
             kept = kept.saturating_sub(one.kept_bytes);
             more.push(one.id);
         }
         gone.extend(more);
-        Ok(Room::Free(gone.into_iter().collect()))
+        Ok(ExplanationSpace::Free(gone.into_iter().collect()))
     }
 
     /// Adds what is beyond the bounds of an environment, once another one is kept. `all` has the oldest first.

@@ -217,3 +217,28 @@ fn a_certificate_that_is_not_trusted_is_told_from_a_server_that_is_not_there() {
     assert!(matches!(error, HttpError::Certificate { .. }), "{error}");
     thread.join().unwrap();
 }
+
+#[test]
+fn a_request_that_was_sent_is_distinguished_from_one_that_was_not() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let post = |url: &str| client().request(Method::POST, url).send_bytes(b"x");
+    let thread = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+        let head = lines.take_while(|line| !line.is_empty()).count();
+        // The listener ends, too: nothing is there for the next request.
+        drop(listener);
+        head
+    });
+    let broken = post(&url).unwrap_err();
+    assert!(thread.join().unwrap() > 0, "the server has the request");
+    assert!(broken.may_be_sent(), "{broken:?}");
+    let refused = post(&url).unwrap_err();
+    assert!(!refused.may_be_sent(), "{refused:?}");
+    let unknown = post("https://host.invalid/").unwrap_err();
+    assert!(
+        matches!(unknown, HttpError::NotSent { .. }) && !unknown.may_be_sent(),
+        "{unknown:?}"
+    );
+}

@@ -5,6 +5,8 @@
 //! them, and a note for each that says so. Without the setting nothing is changed. The original name stays in the
 //! address, so that people see what it stands for.
 
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
+use outhaul_kit::url::UrlParts;
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
@@ -60,7 +62,8 @@ pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), App
                 };
                 fields.insert(reference.into(), json!({"name": secret}));
             }
-            if address.starts_with("oci://") && mirror.starts_with("http://") {
+            if address.starts_with("oci://") && UrlParts::of(mirror).is_some_and(|at| at.is("http"))
+            {
                 fields.insert("insecure".into(), true.into());
             }
         }
@@ -104,7 +107,7 @@ fn authority(config: &FluxConfig) -> Result<Option<String>, ApplyError> {
 /// One Secret for each assignment, as each object belongs to one.
 fn secret_name(assignment: &str) -> String {
     let name = format!("outhaul-mirror-{assignment}");
-    match name.len() <= 63 {
+    match name.len() <= MAX_DNS_LABEL_BYTES {
         true => name,
         false => {
             let digest = Digest::of(assignment.as_bytes()).hex();
@@ -143,8 +146,8 @@ fn mirrored(object: &Object, mirror: &str) -> Option<String> {
     }
     let spec = &object.value["spec"];
     let url = spec["url"].as_str()?;
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    match (object.key.kind.as_str(), scheme?) {
+    let scheme = UrlParts::of(url)?.scheme.to_ascii_lowercase();
+    match (object.key.kind.as_str(), scheme.as_str()) {
         ("GitRepository", "http" | "https" | "ssh") | ("OCIRepository", "oci") => {
             original::address(url, mirror)
         }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Location};
-use crate::kinds::fields::{Fields, Reader};
+use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::{Shape, list, may, must, object, pattern, some};
 use crate::model::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, Spanned, bad_issuer, bad_subject,
@@ -86,7 +86,7 @@ pub(super) fn roots_where_named() -> serde_json::Value {
 
 /// The entries; `None` when they are not there, or unsound, which was reported then. Roots that none of them names are reported, too.
 pub(super) fn read(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
     roots: Option<&Spanned<BTreeMap<String, CarriedRoot>>>,
 ) -> Option<Spanned<ImageSignatures>> {
@@ -119,7 +119,7 @@ pub(super) fn read(
 }
 
 fn entries(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
     roots: Option<&Spanned<BTreeMap<String, CarriedRoot>>>,
 ) -> Option<Spanned<ImageSignatures>> {
@@ -186,7 +186,7 @@ fn entries(
 }
 
 /// The keys of an entry; none when there are none.
-fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<String>>> {
+fn keys(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<String>>> {
     let keys = reader.texts(fields, "keys");
     let is_whole = match fields.field("keys").map(|node| &node.value) {
         Some(Value::Sequence(items)) => items.len() == keys.len(),
@@ -232,7 +232,7 @@ fn other_key(text: &str) -> &'static str {
 }
 
 /// The identities of an entry; none when the field is not there.
-fn identities(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<SignerIdentity>> {
+fn identities(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<Vec<SignerIdentity>> {
     let Some(node) = fields.field("identities") else {
         return Some(Vec::new());
     };
@@ -285,7 +285,7 @@ fn identities(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Signer
 /// The root of an entry, which one with identities must have and no other may; `None` when that is not so, which was reported then.
 #[expect(clippy::option_option, reason = "read well, or not; there, or not")]
 fn root(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     fields: &Fields<'_>,
     (identities, at): (&[SignerIdentity], &Location),
     roots: Option<&Spanned<BTreeMap<String, CarriedRoot>>>,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::Diagnostic;
-use crate::kinds::fields::{Fields, Reader};
+use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::{Shape, must, object, pattern, some};
 use crate::model::Spanned;
 
@@ -40,7 +40,7 @@ impl NamedJson {
     /// The documents; `None` when the field is not there, or unsound, which was reported then.
     pub(super) fn read(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut FieldReader<'_>,
         spec: &Fields<'_>,
     ) -> Option<Spanned<BTreeMap<String, Spanned<String>>>> {
         let (field, one) = (self.field, self.one);

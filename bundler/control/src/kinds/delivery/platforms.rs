@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostic::Diagnostic;
-use crate::kinds::fields::{Fields, Reader};
+use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::{Shape, pattern, some};
 use crate::model::Spanned;
 use crate::yaml::Value;
@@ -54,7 +54,7 @@ pub(super) fn shape() -> Shape {
 
 /// The platforms; `None` when they are not there, or unsound, which was reported then.
 pub(super) fn read(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
 ) -> Option<Spanned<BTreeSet<String>>> {
     let node = spec.field(FIELD)?;

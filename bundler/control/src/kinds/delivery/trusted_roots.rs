@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::named_json::{self, NamedJson};
-use crate::kinds::fields::{Fields, Reader};
+use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::Shape;
 use crate::model::{CarriedRoot, Spanned};
 
@@ -35,7 +35,7 @@ pub(super) fn shape() -> Shape {
 
 /// The roots; `None` when they are not there, or unsound, which was reported then.
 pub(super) fn read(
-    reader: &mut Reader<'_>,
+    reader: &mut FieldReader<'_>,
     spec: &Fields<'_>,
 ) -> Option<Spanned<BTreeMap<String, CarriedRoot>>> {
     let found = ROOTS.read(reader, spec)?;

@@ -3,8 +3,11 @@
 //! What comes in: an entry of a policy, and what a certificate says. What goes out: whether the one is the other, and what is wrong
 //! with an entry that strangers fit, too. What a certificate says is verified elsewhere.
 
+use std::net::IpAddr;
+
 use super::pattern::fits;
 use crate::model::Spanned;
+use outhaul_kit::url::UrlParts;
 
 /// Most characters of an issuer or a subject.
 const MAX_CHARS: usize = 1000;
@@ -82,10 +85,10 @@ impl SignerIdentity {
 pub fn bad_issuer(issuer: &str) -> Option<(&'static str, &'static str)> {
     let rest = issuer.strip_prefix("https://");
     // This machine's own, which is asked without encryption.
-    let own = issuer.strip_prefix("http://");
-    let own = own.filter(|rest| {
-        let host = rest.split(['/', ':']).next().unwrap_or_default();
-        host == "localhost" || host.starts_with("127.")
+    let own = issuer.strip_prefix("http://").filter(|_| {
+        let host = UrlParts::of(issuer).map_or("", |url| url.host());
+        let ip: Option<IpAddr> = host.parse().ok();
+        host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
     });
     let is_plain = |rest: &str| {
         !rest.is_empty()

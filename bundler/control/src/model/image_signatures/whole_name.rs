@@ -3,6 +3,7 @@
 //! What comes in: a pattern of an entry. What goes out: nothing where some whole name fits it, else why none does and what to write. A
 //! whole name is as registries are asked: a registry, a repository in small letters, and a tag or a digest. Nothing is asked of one.
 
+use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
 use std::collections::BTreeSet;
 
 /// The registry that needs neither a dot nor a port.
@@ -11,8 +12,6 @@ const LOCALHOST: &[u8] = b"localhost";
 const SHA256: &[u8] = b"sha256:";
 /// How many characters a digest has.
 const DIGEST_CHARS: u8 = 71;
-/// Most characters of a tag.
-const MAX_TAG_CHARS: u8 = 128;
 
 const NO_REGISTRY: &str = "it names no registry, and whole names have one, such as `docker.io/team/app:*` or `docker.io/library/nginx:*`";
 const EMPTY_PART: &str = "a part of its repository is empty; end it with `/*` for all that is below, or with `:*` behind a name for every \
@@ -30,7 +29,7 @@ enum At {
     /// In one.
     Part,
     /// In the tag, behind so many characters.
-    Tag(u8),
+    Tag(usize),
     /// In the digest, likewise.
     Digest(u8),
 }
@@ -57,8 +56,10 @@ impl At {
             (Self::Part, b':') => Some(Self::Tag(0)),
             (Self::Part | Self::Tag(1..), b'@') => Some(Self::Digest(0)),
             (Self::Tag(0), b'.' | b'-') => None,
-            (Self::Tag(at), b'.' | b'_' | b'-') if at < MAX_TAG_CHARS => Some(Self::Tag(at + 1)),
-            (Self::Tag(at), _) if at < MAX_TAG_CHARS && byte.is_ascii_alphanumeric() => {
+            (Self::Tag(at), b'.' | b'_' | b'-') if at < MAX_IMAGE_TAG_BYTES => {
+                Some(Self::Tag(at + 1))
+            }
+            (Self::Tag(at), _) if at < MAX_IMAGE_TAG_BYTES && byte.is_ascii_alphanumeric() => {
                 Some(Self::Tag(at + 1))
             }
             (Self::Digest(at), _) => {

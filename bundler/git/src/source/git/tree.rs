@@ -144,7 +144,11 @@ impl Repository {
         }
         let status = child.wait().map_err(broken)?;
         if !status.success() {
-            return Err(damaged("a file", "its content is not as long as git says").into());
+            return Err(damaged(
+                "a file",
+                "its content does not have the size that git states",
+            )
+            .into());
         }
         Ok(())
     }
@@ -175,7 +179,7 @@ fn ask<E: From<SourceError>>(
             let why = match found.split_whitespace().next() {
                 None => "its object is damaged".to_owned(),
                 Some("missing") => "its object is missing".to_owned(),
-                Some("blob") => "its size is not what git says".to_owned(),
+                Some("blob") => "its size is not the one that git states".to_owned(),
                 Some(kind) => format!("the tree has it as a file, and its object is a {kind}"),
             };
             return Err(damaged(&entry.path, &why).into());
@@ -201,7 +205,7 @@ fn ask<E: From<SourceError>>(
         let mut newline = [0];
         output.read_exact(&mut newline).map_err(failed)?;
         if newline != *b"\n" {
-            return Err(damaged(&entry.path, "its content is longer than git says").into());
+            return Err(damaged(&entry.path, "its content is longer than git states").into());
         }
     }
     Ok(())

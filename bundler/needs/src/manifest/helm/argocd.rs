@@ -25,7 +25,8 @@ pub(super) fn charts(file: &Arc<SourceFile>, spec: &Node, id: &Id) -> Vec<(Need,
 /// Whether a source is a chart of a chart repository.
 pub(in crate::manifest) fn is_chart(source: &Node) -> bool {
     let url = text(source, "repoURL").unwrap_or_default();
-    text(source, "chart").is_some() && (url.starts_with("https://") || url.starts_with("http://"))
+    text(source, "chart").is_some()
+        && outhaul_kit::url::UrlParts::of(url).is_some_and(|url| url.is_web())
 }
 
 fn chart(file: &Arc<SourceFile>, source: &Node, id: &Id) -> Option<(Need, Location)> {

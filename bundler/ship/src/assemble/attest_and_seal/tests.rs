@@ -65,8 +65,8 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
     assemble(contents, Spool::new(&std::env::temp_dir()).unwrap()).unwrap()
 }
 
-fn reader(name: &str, key: &Identity) -> Reader {
-    Reader {
+fn reader(name: &str, key: &Identity) -> NamedRecipient {
+    NamedRecipient {
         name: name.parse().unwrap(),
         key: key.recipient(),
     }

@@ -16,7 +16,7 @@ fn source(name: &str, commit: char) -> Source {
 
 fn body_of(workloads: usize, plan: &CommitChanges, change: &Result<Difference, String>) -> String {
     let workloads = (0..workloads).map(|at| source(&format!("app-{at:03}"), 'c'));
-    let snapshot = outhaul_control::snapshot::snapshot(
+    let snapshot = outhaul_bundle::index::Snapshot::of(
         source("dev", 'a'),
         source("main", 'b'),
         workloads.collect(),
@@ -68,7 +68,7 @@ fn a_text_without_an_end_is_cut_and_says_so() {
 
     let version = |name: &str| Version {
         name: name.to_owned(),
-        snapshot: outhaul_control::snapshot::snapshot(
+        snapshot: outhaul_bundle::index::Snapshot::of(
             source("dev", 'a'),
             source("main", 'b'),
             Vec::new(),

@@ -14,7 +14,7 @@ use outhaul_bundle::{Parity, write_parity};
 use outhaul_kit::media::Media;
 use outhaul_parity::{BlobBytes, ParityError, encode};
 
-use super::{Opened, Piece, Placed};
+use super::{Piece, Placed, ReadableBundle};
 use crate::deliver::{DeliverError, io_error, medium};
 
 /// `stage-press-3.1of2.parity`: no name of a bundle, so that agents which know no parity leave it alone.
@@ -33,7 +33,7 @@ pub(super) fn among(pieces: &[Placed]) -> Vec<(&Parity, &Path)> {
 }
 
 /// The blobs of a bundle file.
-struct Blobs<'a>(&'a Opened);
+struct Blobs<'a>(&'a ReadableBundle);
 
 impl BlobBytes for Blobs<'_> {
     fn read(&mut self, place: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -46,7 +46,7 @@ impl BlobBytes for Blobs<'_> {
     }
 }
 
-impl Opened {
+impl ReadableBundle {
     /// Makes the parity of one set once, for all of its parts in `parts`: `each` is called for every part, in a thread of its own, with what
     /// writes the part to where it goes. A part that fails does not stop the others. In memory are the pieces of one stripe.
     ///
@@ -206,7 +206,7 @@ mod tests {
         let files: [(&str, &[u8]); 2] = [("one", &[1; 1000]), ("two", &[2; 1000])];
         let fake = FakeBundle::new(1, &files).unwrap();
         let places = fake.index.blobs.iter().map(|blob| (blob.digest, 0));
-        let opened = Opened {
+        let opened = ReadableBundle {
             // It ends before the blobs do.
             file: tempfile::tempfile().unwrap(),
             metadata: fake.metadata.clone(),

@@ -16,7 +16,7 @@ use outhaul_kit::suggest::did_you_mean;
 const TYPES: &[&str] = &[
     "array", "boolean", "integer", "number", "null", "object", "string",
 ];
-const MAX_DEPTH: usize = 64;
+const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Which draft `$schema` names. All that none names is a mixture of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +109,7 @@ fn id(schema: &Value, draft: Draft) -> Option<&str> {
 
 /// The part of a document whose identifier is `reference`.
 fn identified<'d>(part: &'d Value, reference: &str, depth: usize) -> Option<&'d Value> {
-    if depth > MAX_DEPTH {
+    if depth > MAX_SCHEMA_DEPTH {
         return None;
     }
     let inner = |part| identified(part, reference, depth + 1);
@@ -135,7 +135,7 @@ struct Walk<'d> {
 
 impl<'d> Walk<'d> {
     fn any(&mut self, schema: &'d Value) -> Result<(), String> {
-        if self.path.len() > 2 * MAX_DEPTH {
+        if self.path.len() > 2 * MAX_SCHEMA_DEPTH {
             return Err("schema is nested too deeply".into());
         }
         match schema {

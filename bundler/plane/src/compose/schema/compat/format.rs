@@ -3,6 +3,7 @@
 //! What comes in: a format's name and a text. What goes out: whether the text is of it. Formats that it
 //! does not know hold for every text.
 
+use outhaul_kit::bounds::MAX_DNS_LABEL_BYTES;
 use std::net::IpAddr;
 
 use outhaul_gocompat::texts;
@@ -87,7 +88,7 @@ fn is_hostname(text: &str) -> bool {
     let label = |label: &str| {
         let bytes = label.as_bytes();
         let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-        bytes.len() <= 63
+        bytes.len() <= MAX_DNS_LABEL_BYTES
             && edge(bytes.first())
             && edge(bytes.last())
             && bytes

@@ -134,15 +134,9 @@ pub fn enrol(
         let shown = kept_floors::store(state_folder, (&trusted, &site.stream), now, lost, db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
-        let held = match lost {
-            true => holds::beside::give_back(state_folder, db)?,
-            false => None,
-        };
-        let lost = lost.then(|| Lost {
-            values: adopted.values.clone(),
-            floors: shown,
-            holds: held.map(|held| held.count()),
-        });
+        let values = adopted.values.clone();
+        let lost = lost.then(|| Lost::known_again(state_folder, db, values, shown));
+        let lost = lost.transpose()?;
         state::set_meta(db, key::LOST, lost.as_ref())?;
         let author = Author {
             site: &site,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{KeptFloors, ValueBefore};
 use crate::attention::{Attention, AttentionKind};
 use crate::state::{self, Hold, StateError, holds, key};
+use crate::state_folder::StateFolder;
 
 /// What could not be known again; that approvals are lost goes without saying.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -24,6 +25,21 @@ pub struct Lost {
 }
 
 impl Lost {
+    /// Gives the holds back, as far as their copy shows them, and keeps what is lost.
+    pub(super) fn known_again(
+        state_folder: &StateFolder,
+        db: &Connection,
+        values: Vec<ValueBefore>,
+        floors: Option<KeptFloors>,
+    ) -> Result<Self, StateError> {
+        let held = holds::beside::give_back(state_folder, db)?;
+        Ok(Self {
+            values,
+            floors,
+            holds: held.map(|held| held.count()),
+        })
+    }
+
     /// What a person has to look after, each with its way out.
     pub fn attention(&self) -> Vec<Attention> {
         let floors = self.floors.iter().filter_map(KeptFloors::warning);

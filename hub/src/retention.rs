@@ -251,6 +251,12 @@ impl<'a> Work<'a> {
             self.done.explanations =
                 explanations::remove_old(self.store, before_ms, &entry, self.is_trial)?;
         }
+        if !self.done.stopped && !self.is_trial {
+            let dropped = self.store.drop_parts_before(before_ms, self.stop)?;
+            if dropped > 0 {
+                tracing::info!(parts = dropped, "parts of signed reports dropped whole");
+            }
+        }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store
                 .write(|session| session.end_removal(removal, time::now_ms()))?;
@@ -351,7 +357,7 @@ impl<'a> Work<'a> {
                 None => begin(session, rule, (before_ms, now_ms))?,
             };
             let place = (old.site.as_str(), epoch);
-            let counts = session.remove_reports(place, run, (removal, now_ms))?;
+            let counts = session.remove_reports(place, run, (removal, before_ms, now_ms))?;
             Ok::<_, StoreError>(Ok((removal, counts)))
         })?;
         match removed {

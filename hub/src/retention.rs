@@ -250,12 +250,8 @@ impl<'a> Work<'a> {
             let entry = self.rule.entry("explanations", self.now_ms);
             self.done.explanations =
                 explanations::remove_old(self.store, before_ms, &entry, self.is_trial)?;
-        }
-        if !self.done.stopped && !self.is_trial {
-            let dropped = self.store.drop_parts_before(before_ms, self.stop)?;
-            if dropped > 0 {
-                tracing::info!(parts = dropped, "parts of signed reports dropped whole");
-            }
+            let is_over = || self.is_trial || (self.stop)();
+            self.store.drop_parts_before(before_ms, &is_over)?;
         }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store

@@ -253,7 +253,8 @@ fn ask(store: &str, state: &Path) {
     let served = Served(child, address);
     println!("{store}, 100,000 sites, half of them in one stream (aim 200 ms for each page):");
     // `-- pages /compare` measures what begins so alone.
-    let named = std::env::args().find(|argument| argument.starts_with('/'));
+    let mut arguments = std::env::args().skip(1);
+    let named = arguments.find(|argument| argument.starts_with('/'));
     let is_named = |path: &str| named.as_ref().is_none_or(|begin| path.starts_with(begin));
     for (what, path) in PAGES.into_iter().filter(|(_, path)| is_named(path)) {
         let mut bytes = 0;

@@ -2,8 +2,8 @@
 //!
 //! What comes in: made-up sites, each with a separate key, whose signed reports tell of 20 assignments. What goes
 //! out: how fast reports are taken in, on both stores (`fleet/intake.rs`); the present of a fleet with a long history against one with none, and one page of it against
-//! all; what a scrape of metrics costs with a hundred thousand sites, on both stores; and how long the pages of bundles take
-//! there (`fleet/pages.rs`).
+//! all; what a scrape of metrics costs with a hundred thousand sites, on both stores; and how long each page takes
+//! there (`fleet/pages.rs`), those of explanations with as many on record as are kept (`fleet/explained.rs`).
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,6 +26,8 @@ use outhaul_test_kit::Site;
 use outhaul_test_kit::plain::FLEET;
 use outhaul_tests::postgres::Postgres;
 
+#[path = "fleet/explained.rs"]
+mod explained;
 #[path = "fleet/intake.rs"]
 mod intake;
 #[path = "fleet/pages.rs"]
@@ -72,8 +74,12 @@ INSERT INTO current_states (site, epoch, newest, running, attempt_left) SELECT s
 ";
 
 fn main() {
-    // `cargo bench … -- ingest` measures ingest alone.
-    let only_ingest = std::env::args().any(|argument| argument == "ingest");
+    // `cargo bench … -- ingest` measures ingest alone, `-- pages` the pages.
+    let is_asked = |part: &str| std::env::args().any(|argument| argument == part);
+    let only_ingest = is_asked("ingest");
+    if is_asked("pages") {
+        return pages::measure();
+    }
     if !only_ingest {
         scrapes();
     }

@@ -250,6 +250,8 @@ impl<'a> Work<'a> {
             let entry = self.rule.entry("explanations", self.now_ms);
             self.done.explanations =
                 explanations::remove_old(self.store, before_ms, &entry, self.is_trial)?;
+            let is_over = || self.is_trial || (self.stop)();
+            self.store.drop_parts_before(before_ms, &is_over)?;
         }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store
@@ -351,7 +353,7 @@ impl<'a> Work<'a> {
                 None => begin(session, rule, (before_ms, now_ms))?,
             };
             let place = (old.site.as_str(), epoch);
-            let counts = session.remove_reports(place, run, (removal, now_ms))?;
+            let counts = session.remove_reports(place, run, (removal, before_ms, now_ms))?;
             Ok::<_, StoreError>(Ok((removal, counts)))
         })?;
         match removed {

@@ -8,6 +8,7 @@ mod faults;
 mod kept;
 mod measured;
 mod migrated;
+mod parts;
 mod people;
 mod retained;
 mod stream_sites;

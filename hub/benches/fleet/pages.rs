@@ -1,10 +1,9 @@
-//! How long the pages of bundles, of an assignment and of two environments take with 100,000 sites, on both stores.
+//! How long each page takes with 100,000 sites, on both stores.
 //!
 //! What comes in: a made-up fleet, half of it in one stream, each stream with the bundles of a long time; rows as the hub itself
 //! writes them. What goes out: the time of each page as the program answers it over HTTP.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -18,7 +17,7 @@ use outhaul_test_kit::Centre;
 use outhaul_test_kit::plain::{self, OLD, name};
 use outhaul_tests::postgres::Postgres;
 
-use super::{ASSIGNMENTS, least, milliseconds};
+use super::{ASSIGNMENTS, explained, least, milliseconds};
 
 /// Streams besides the large one, half of them of each environment.
 const STREAMS: u64 = 100;
@@ -56,7 +55,14 @@ UPDATE current_states SET newest = 2000, running = 2000 WHERE site = 'site-10000
 ";
 
 /// The pages: what each is of, and its address.
-const PAGES: [(&str, &str); 9] = [
+const PAGES: [(&str, &str); 20] = [
+    ("the fleet", "/"),
+    ("sites that need attention", "/sites?state=attention"),
+    ("sites by a part of their name", "/sites?q=99"),
+    ("one site", "/sites/site-100000"),
+    ("environments", "/environments"),
+    ("one environment", "/environments/dev"),
+    ("decisions", "/decisions"),
     ("bundles of all streams", "/bundles"),
     (
         "50 bundles of one stream",
@@ -81,6 +87,13 @@ const PAGES: [(&str, &str); 9] = [
     ),
     ("two environments compared", "/compare?from=dev&to=stage"),
     ("100 bundles for programs", "/api/v1/bundles?limit=100"),
+    ("platforms", "/platform"),
+    ("one platform", "/platform/dev"),
+    ("one cluster type of it", "/platform/dev/cluster-type/t-0"),
+    (
+        "one assignment explained",
+        "/explain/dev/t-0/workload-07-functional",
+    ),
 ];
 
 pub(super) fn measure() {
@@ -93,6 +106,7 @@ pub(super) fn measure() {
         let db = rusqlite::Connection::open(state.join("hub.db")).unwrap();
         db.execute_batch(&text.replace("BLOB", "x''")).unwrap();
     });
+    explained::measure("SQLite", &mut store);
     drop(store);
     ask("SQLite", &state);
     let Some(server) = Postgres::start(&[]) else {
@@ -112,8 +126,9 @@ pub(super) fn measure() {
     fill(&mut store, |text| {
         server.sql(&name, &text.replace("BLOB", "''::bytea"));
     });
-    drop(store);
     server.sql(&name, "ANALYZE;");
+    explained::measure("PostgreSQL", &mut store);
+    drop(store);
     ask("PostgreSQL", &state);
 }
 
@@ -236,9 +251,12 @@ fn ask(store: &str, state: &Path) {
         .trim_end_matches('/')
         .to_owned();
     let served = Served(child, address);
-    let mut text =
-        format!("{store}, 100,000 sites, half of them in one stream (aim 200 ms for each page):");
-    for (what, path) in PAGES {
+    println!("{store}, 100,000 sites, half of them in one stream (aim 200 ms for each page):");
+    // `-- pages /compare` measures what begins so alone.
+    let mut arguments = std::env::args().skip(1);
+    let named = arguments.find(|argument| argument.starts_with('/'));
+    let is_named = |path: &str| named.as_ref().is_none_or(|begin| path.starts_with(begin));
+    for (what, path) in PAGES.into_iter().filter(|(_, path)| is_named(path)) {
         let mut bytes = 0;
         let took = least(|| {
             let mut stream = TcpStream::connect(&served.1).unwrap();
@@ -251,13 +269,10 @@ fn ask(store: &str, state: &Path) {
             );
             bytes = answer.len();
         });
-        write!(
-            text,
-            "\n  {what}: {:.0} ms, {} kB",
+        println!(
+            "  {what}: {:.0} ms, {} kB",
             milliseconds(took),
             bytes / 1000
-        )
-        .unwrap();
+        );
     }
-    println!("{text}");
 }

@@ -111,7 +111,7 @@ fn remove_in_parts(
                         let place = ("a", epoch.epoch.as_str());
                         let range = (*number, *number);
                         count += session
-                            .remove_reports(place, range, (removal, before_ms))?
+                            .remove_reports(place, range, (removal, before_ms, before_ms))?
                             .0;
                     }
                 }

@@ -52,14 +52,21 @@ impl Session<'_> {
             .map(|new| new.report.previous.map(|digest| digest.to_string()))
             .collect();
         let previous = previous.iter().map(Option::as_deref);
+        let part = match new.first() {
+            Some(first) => self.part_for(first.received_ms)?,
+            None => None,
+        };
         let rows: Vec<_> = new
             .iter()
             .zip(previous)
-            .map(|(new, previous)| row_of(new, previous))
+            .map(|(new, previous)| row_of(new, previous, part))
             .collect();
         let text = "INSERT INTO reports (site, epoch, number, digest, previous, kind, envelope,
-                via, received_ms, wall_ms, lower_bound_ms, clock_trusted)";
+                via, received_ms, wall_ms, lower_bound_ms, clock_trusted, part)";
         self.insert_each(text, &rows)?;
+        if let Some(part) = part {
+            self.add_envelopes(part, new)?;
+        }
         let seen: Vec<Observation<'_>> = new.iter().filter_map(|n| seen(n.report)).collect();
         self.add_observations(&seen)?;
         for one in new {
@@ -144,8 +151,14 @@ impl Session<'_> {
     }
 }
 
-fn row_of<'a>(new: &'a NewReport<'a>, previous: Option<&'a str>) -> [Value<'a>; 12] {
+fn row_of<'a>(
+    new: &'a NewReport<'a>,
+    previous: Option<&'a str>,
+    part: Option<i64>,
+) -> [Value<'a>; 13] {
     let report = new.report;
+    // In a part there is no second copy here.
+    let envelope = if part.is_some() { &[] } else { new.envelope };
     [
         Value::Text(report.site.as_str()),
         Value::Text(report.epoch.as_str()),
@@ -153,12 +166,13 @@ fn row_of<'a>(new: &'a NewReport<'a>, previous: Option<&'a str>) -> [Value<'a>; 
         Value::Text(new.digest),
         previous.map_or(Value::Null, Value::Text),
         Value::Text(kind(&report.event)),
-        Value::Blob(new.envelope),
+        Value::Blob(envelope),
         Value::Text(new.via),
         Value::Int(new.received_ms),
         Value::Int(report.at.wall_ms),
         Value::Int(report.at.lower_bound_ms),
         Value::Int(i64::from(report.at.trusted)),
+        part.map_or(Value::Null, Value::Int),
     ]
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
+use super::envelopes::envelope;
 use outhaul_gate::audit::{AuditLine, Link, Recorded};
 
 use super::decisions::step_of;
@@ -311,9 +312,13 @@ const METADATA: Lines = (
 );
 
 const REPORTS: Lines = (
-    "SELECT r.site, r.epoch, e.ordinal, r.number, r.via, r.received_ms, r.envelope
+    concat!(
+        "SELECT r.site, r.epoch, e.ordinal, r.number, r.via, r.received_ms, ",
+        envelope!(),
+        "
        FROM reports r JOIN epochs e ON e.site = r.site AND e.epoch = r.epoch
-      ORDER BY r.site, e.ordinal, r.number",
+      ORDER BY r.site, e.ordinal, r.number"
+    ),
     |row| {
         let envelope: Vec<u8> = row.get(6)?;
         Ok(AuditLine::Report {

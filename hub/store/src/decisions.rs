@@ -281,7 +281,13 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn environments(&self) -> Result<Vec<String>, StoreError> {
-        let text = "SELECT environment FROM sites UNION SELECT environment FROM bundles ORDER BY 1";
+        let text = "WITH RECURSIVE of_sites(environment) AS
+                (SELECT MIN(environment) FROM sites
+                  UNION ALL
+                 SELECT (SELECT MIN(s.environment) FROM sites s WHERE s.environment > o.environment)
+                   FROM of_sites o WHERE o.environment IS NOT NULL)
+             SELECT environment FROM of_sites WHERE environment IS NOT NULL
+              UNION SELECT environment FROM bundles ORDER BY 1";
         let mut query = self.db.prepare_cached(text)?;
         let rows = query.query_map([], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)

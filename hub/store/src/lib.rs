@@ -21,6 +21,7 @@ mod current;
 mod db;
 mod decisions;
 mod desired;
+mod envelopes;
 mod error;
 mod explanations;
 mod help;
@@ -71,6 +72,7 @@ pub use db::{
     ServerError,
 };
 pub use decisions::{PastDecision, StepRules};
+pub use envelopes::PART_MS;
 pub use error::{CORRUPT_HELP, StoreError};
 pub use explanations::{
     KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES, NewExplanation,

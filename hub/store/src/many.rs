@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::db::{DbError, Row, Value};
+use super::envelopes::ENVELOPE;
 use super::sites::registration_after;
 use super::{
     Registration, ReportPosition, Session, SiteKey, StoreError, StoredReport, from_sql, to_sql,
@@ -122,11 +123,13 @@ impl Session<'_> {
         &self,
         places: &[ReportPosition],
     ) -> Result<BTreeMap<ReportPosition, Vec<u8>>, StoreError> {
-        let text = "SELECT r.site, r.epoch, r.number, r.envelope
-               FROM {keys} JOIN reports r ON r.site = v.column1 AND r.epoch = v.column2 AND r.number = v.column3";
+        let text = format!(
+            "SELECT r.site, r.epoch, r.number, {ENVELOPE}
+               FROM {{keys}} JOIN reports r ON r.site = v.column1 AND r.epoch = v.column2 AND r.number = v.column3"
+        );
         let keys = keys_of(places);
         let mut found = BTreeMap::new();
-        self.of_each(text, &keys, |row| {
+        self.of_each(&text, &keys, |row| {
             let place = place_of(row)?;
             found.insert(place, row.get(3)?);
             Ok(())

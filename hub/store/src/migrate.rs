@@ -1,8 +1,8 @@
 //! The tables, and how those of an older hub become those of now: one list for both databases.
 //!
 //! What comes in: an open database of any version. What goes out: the same with the newest tables. A text is written once, for `SQLite`
-//! and PostgreSQL; the one difference is how texts are compared, which on a server is said per column. All of it is
-//! one transaction.
+//! and PostgreSQL; they differ in how texts are compared, which on a server is said per column, and in lines that begin with
+//! `-- server: `, which a server alone runs. All of it is one transaction.
 
 use super::db::{Connection, params};
 use super::{Session, Store, StoreError, to_sql};
@@ -33,8 +33,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0022_carried_statements.sql"),
     include_str!("migrations/0023_counts_from.sql"),
     include_str!("migrations/0024_explanations.sql"),
+    include_str!("migrations/0025_envelope_parts.sql"),
 ];
 
+/// What begins a line that a server alone runs.
+const ON_SERVER: &str = "-- server: ";
 /// Kalypso's tables, as views of these: on a server only.
 const KALYPSO: &str = include_str!("kalypso.sql");
 /// After this migration older reports are read for what its new table holds.
@@ -141,6 +144,11 @@ fn version(db: &Connection) -> Result<i64, StoreError> {
 fn for_server(text: &str) -> String {
     let mut made = String::with_capacity(text.len() * 2);
     for line in text.lines() {
+        if let Some(only) = line.strip_prefix(ON_SERVER) {
+            made.push_str(only);
+            made.push('\n');
+            continue;
+        }
         let (code, comment) = line.split_once("--").unwrap_or((line, ""));
         let words = code.split_inclusive([' ', ',', '(', ')', ';']);
         for word in words {
@@ -167,8 +175,9 @@ mod tests {
 
     #[test]
     fn a_server_compares_texts_byte_by_byte() {
-        let text = "CREATE TABLE a (\n    b TEXT PRIMARY KEY, -- TEXT\n    c TEXT\n);\nALTER TABLE a ADD COLUMN d TEXT;";
+        let text = "CREATE TABLE a (\n    b TEXT PRIMARY KEY, -- TEXT\n    c TEXT\n)\n-- server: PARTITION BY LIST (b)\n;\nALTER TABLE a ADD COLUMN d TEXT;";
         let made = for_server(text);
+        assert!(made.contains("\n)\nPARTITION BY LIST (b)\n;"), "{made}");
         assert_eq!(made.matches("TEXT COLLATE \"C\"").count(), 3, "{made}");
         assert!(
             made.contains("b TEXT COLLATE \"C\" PRIMARY KEY, -- TEXT"),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::db::{Access, Address};
 use super::place::Located;
 use super::transfer::{Table, tables};
-use super::{Store, StoreError};
+use super::{Session, Store, StoreError};
 
 /// What the file is called after its rows went to a server.
 pub const MOVED: &str = "hub.db.moved";
@@ -66,6 +66,10 @@ impl Store {
         let mut were_there = false;
         for table in &tables {
             were_there |= !table.is_empty(to)?;
+        }
+        // Rows of a part have no place on a server before the part is there.
+        for part in (Session { db: from }).parts_with_envelopes()? {
+            (Session { db: to }).make_part(part)?;
         }
         let mut rows = 0;
         for table in &tables {

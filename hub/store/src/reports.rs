@@ -61,10 +61,15 @@ impl Session<'_> {
         digest: &str,
         envelope: &[u8],
     ) -> Result<(), StoreError> {
-        let text = "UPDATE reports SET envelope = $1
-             WHERE site = $2 AND epoch = $3 AND number = $4 AND digest = $5";
         let number = to_sql(place.number);
         let row = params![envelope, place.site, place.epoch, number, digest];
+        let text = "UPDATE reports SET envelope = $1
+             WHERE site = $2 AND epoch = $3 AND number = $4 AND digest = $5 AND part IS NULL";
+        self.db.execute(text, row)?;
+        let text = "UPDATE report_envelopes SET envelope = $1
+             WHERE site = $2 AND epoch = $3 AND number = $4
+               AND part = (SELECT r.part FROM reports r
+                            WHERE r.site = $2 AND r.epoch = $3 AND r.number = $4 AND r.digest = $5)";
         self.db.execute(text, row)?;
         Ok(())
     }

@@ -13,6 +13,7 @@ use outhaul_gate::longest_soak_ms;
 use serde::Deserialize;
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
+use super::envelopes::ENVELOPE;
 use super::{Session, StoreError, from_sql, to_sql};
 
 pub use keep::{KeptBecause, Removable, RemovableEpoch};
@@ -286,8 +287,10 @@ impl Session<'_> {
         (site, epoch): (&str, &str),
         numbers: &[u64],
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let text = "SELECT envelope FROM reports WHERE site = $1 AND epoch = $2 AND number = $3";
-        let mut query = self.db.prepare_cached(text)?;
+        let text = format!(
+            "SELECT {ENVELOPE} FROM reports r WHERE r.site = $1 AND r.epoch = $2 AND r.number = $3"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
         let mut found = Vec::new();
         for number in numbers {
             let mut rows = query.query(params![site, epoch, to_sql(*number)])?;
@@ -299,7 +302,8 @@ impl Session<'_> {
     }
 
     /// Removes reports of a numbering from one number to another, all of which may be removed, and notes that; returns how many
-    /// there were and the bytes of their envelopes. Those that are gone already are not counted.
+    /// there were and the bytes of their envelopes. Those that are gone already are not counted. Envelopes in parts that are as old as
+    /// `before_ms` are left to [`Store::drop_parts_before`](super::Store::drop_parts_before).
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -307,11 +311,11 @@ impl Session<'_> {
         &self,
         (site, epoch): (&str, &str),
         (first, last): (u64, u64),
-        (removal, now_ms): (i64, i64),
+        (removal, before_ms, now_ms): (i64, i64, i64),
     ) -> Result<(u64, u64), StoreError> {
         let key = (site, epoch, to_sql(first), to_sql(last));
         let within = "site = $1 AND epoch = $2 AND number >= $3 AND number <= $4";
-        let text = format!("SELECT number, LENGTH(envelope) FROM reports WHERE {within}");
+        let text = format!("SELECT r.number, LENGTH({ENVELOPE}) FROM reports r WHERE {within}");
         let mut query = self.db.prepare_cached(&text)?;
         let rows = query.query_map(params![key.0, key.1, key.2, key.3], |row| {
             Ok((from_sql(row.get(0)?), from_sql(row.get(1)?)))
@@ -321,6 +325,7 @@ impl Session<'_> {
         let mut query = self.db.prepare_cached(&text)?;
         let sets = query.query_map(params![key.0, key.1, key.2, key.3], |row| row.get(0))?;
         let sets: Vec<String> = sets.collect::<Result<_, _>>()?;
+        self.remove_envelopes(key, before_ms)?;
         for table in ["observations", "reports"] {
             let text = format!("DELETE FROM {table} WHERE {within}");
             let mut delete = self.db.prepare_cached(&text)?;

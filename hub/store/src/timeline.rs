@@ -4,6 +4,7 @@
 //! came, a bounded number of them. It reads no other site and works nothing out.
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
+use super::envelopes::ENVELOPE;
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, to_sql};
@@ -58,8 +59,11 @@ pub struct EpochOfSite {
 }
 
 /// What is read of a report, as [`received`] takes it.
-const REPORTS: &str =
-    "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports";
+fn reports(rest: &str) -> String {
+    format!(
+        "SELECT r.number, r.digest, {ENVELOPE}, r.via, r.received_ms, r.wall_ms, r.clock_trusted FROM reports r {rest}"
+    )
+}
 
 impl Session<'_> {
     /// Reports of a site before a place, the newest numbering first, and the highest number of it.
@@ -95,9 +99,8 @@ impl Session<'_> {
         below: u64,
         at_most: i64,
     ) -> Result<Vec<ReceivedReport>, StoreError> {
-        let text = format!(
-            "{REPORTS} WHERE site = $1 AND epoch = $2 AND number < $3 ORDER BY number DESC LIMIT $4"
-        );
+        let text =
+            reports("WHERE site = $1 AND epoch = $2 AND number < $3 ORDER BY number DESC LIMIT $4");
         let mut query = self.db.prepare_cached(&text)?;
         let key = params![site, epoch.epoch, to_sql(below), at_most];
         let rows = query.query_map(key, |row| received(epoch, row))?;
@@ -126,8 +129,8 @@ impl Session<'_> {
     pub fn newest_values(&self, site: &str) -> Result<Option<ReceivedReport>, StoreError> {
         let mut epochs = self.epochs_of(site)?;
         epochs.sort_by_key(|epoch| epoch.set_aside_ms.is_some());
-        let text = format!(
-            "{REPORTS} WHERE site = $1 AND epoch = $2 AND kind = 'site_values' ORDER BY number DESC LIMIT 1"
+        let text = reports(
+            "WHERE site = $1 AND epoch = $2 AND kind = 'site_values' ORDER BY number DESC LIMIT 1",
         );
         let mut query = self.db.prepare_cached(&text)?;
         for epoch in epochs {

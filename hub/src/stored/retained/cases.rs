@@ -215,7 +215,11 @@ fn every_second_is_gone() -> Store {
     let gone = store.write(|session| {
         let removal = session.begin_removal(("ann", "older"), 5_000, 5_000)?;
         for number in 1..=45 {
-            session.remove_reports(("a", "e1"), (2 * number, 2 * number), (removal, 5_000))?;
+            session.remove_reports(
+                ("a", "e1"),
+                (2 * number, 2 * number),
+                (removal, 5_000, 5_000),
+            )?;
         }
         session.end_removal(removal, 5_000)
     });

@@ -1,10 +1,10 @@
 //! Room for one more explanation: which of those on record give way to it.
 //!
 //! What comes in: a document that was checked, and who sends it. What goes out: which go, or that there is no room. What somebody sent gives
-//! way to their own, what a revoked token sent to anybody's, and everything to who administers the hub: nobody keeps others out for good.
+//! way to their own, what a revoked token sent to anybody's, what takes most places of an environment to what takes fewer, and everything to who administers the hub: nobody keeps others out for good.
 //! It removes nothing itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     COLUMNS, KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES, NEWEST,
@@ -81,7 +81,8 @@ impl Session<'_> {
             .take(too_many)
             .map(|(_, one)| one.id)
             .collect();
-        self.beyond_environment(&document.environment, &all, &mut gone)?;
+        let of_whom = (document.environment.as_str(), sender.name);
+        self.beyond_environment(of_whom, &all, &lapsed, &mut gone)?;
 
         let environments: BTreeSet<&str> = (all.iter())
             .filter(|one| !gone.contains(&one.id))
@@ -125,11 +126,14 @@ impl Session<'_> {
         Ok(ExplanationSpace::Free(gone.into_iter().collect()))
     }
 
-    /// Adds what is beyond the bounds of an environment, once another one is kept. `all` has the oldest first.
+    /// Adds what is beyond the bounds of an environment, once another one of `sender` is kept. `all` has the oldest first. Where more are
+    /// needed than there are places, what revoked tokens sent goes first, then the oldest of whoever has most places: one sender takes
+    /// no place of another. The newest one on record stays.
     fn beyond_environment(
         &self,
-        environment: &str,
+        (environment, sender): (&str, &str),
         all: &[StoredExplanation],
+        lapsed: &Lapsed,
         gone: &mut BTreeSet<i64>,
     ) -> Result<(), StoreError> {
         let of_it: Vec<&StoredExplanation> = (all.iter().rev())
@@ -139,11 +143,25 @@ impl Session<'_> {
             return Ok(());
         }
         let needed = self.needed_snapshots(environment)?;
+        let mut stay = Vec::new();
         // The new one is the first.
-        for (at, old) in (1..).zip(of_it).skip(KEPT_OF_ENVIRONMENT - 1) {
-            if at >= MOST_OF_ENVIRONMENT || !self.is_needed(&needed, old)? {
-                gone.insert(old.id);
+        for (at, old) in (1..).zip(of_it) {
+            match at < KEPT_OF_ENVIRONMENT || self.is_needed(&needed, old)? {
+                true => stay.push(old),
+                false => drop(gone.insert(old.id)),
             }
+        }
+        while stay.len() >= MOST_OF_ENVIRONMENT {
+            let mut places: BTreeMap<&str, usize> = BTreeMap::from([(sender, 1)]);
+            for one in &stay {
+                *places.entry(&one.sent_by).or_default() += 1;
+            }
+            let places_of = |one: &StoredExplanation| places.get(&*one.sent_by).copied();
+            // Of those that are alike the last is taken, which is the oldest.
+            let older = stay.iter().enumerate().skip(1);
+            let first = older.max_by_key(|(_, one)| (lapsed.is_of(one), places_of(one)));
+            let Some((at, _)) = first else { break };
+            gone.insert(stay.remove(at).id);
         }
         Ok(())
     }

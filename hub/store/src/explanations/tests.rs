@@ -330,3 +330,59 @@ fn an_admin_has_room_where_environments_that_the_hub_knows_take_all_bytes() {
     assert_eq!(put_by_admin(&mut store, &other), kept(true, 1));
     assert_eq!(digests(&mut store), ["true"]);
 }
+
+/// A bundle of `dev` that is the newest of its stream: it needs each explanation of some of its sources.
+fn need_all(store: &mut Store, workloads: &[&str]) {
+    let snapshot = packed_of("x", "dev", workloads).document.snapshot;
+    let snapshot = serde_json::to_string(&snapshot).unwrap();
+    let bundle = "INSERT INTO bundles (role, number, environment, cluster_type, index_digest, index_size, base_commit, snapshot, recipients,
+            reconciler, issued_ms, expires_ms, recorded_ms) VALUES ('r', 1, 'dev', 'drone', 'd', 1, 'c', $1, '[]', 'folder', 1, 1, 1)";
+    let insert = |session: &Session<'_>| {
+        session.db.execute(bundle, params![snapshot])?;
+        Ok::<_, StoreError>(())
+    };
+    store.write(|session| insert(session)).unwrap();
+}
+
+#[test]
+fn attack_one_token_does_not_take_the_places_of_another() {
+    let mut store = Store::in_memory().unwrap();
+    let names: Vec<String> = (0..=260).map(|at| format!("bob-{at}")).collect();
+    let mut workloads: Vec<&str> = names.iter().map(String::as_str).collect();
+    workloads.extend(["of-old", "of-ann"]);
+    need_all(&mut store, &workloads);
+    for token in ["ann", "bob", "old"] {
+        add_token(&mut store, token);
+    }
+    for (digest, by) in [("of-old", "old"), ("of-ann", "ann")] {
+        put_by(&mut store, &packed_of(digest, "dev", &[digest]), by);
+    }
+    let send = |store: &mut Store, at: usize| {
+        let name = &*names[at];
+        put_by(store, &packed_of(name, "dev", &[name]), "bob")
+    };
+    for at in 0..198 {
+        assert_eq!(send(&mut store, at), kept(true, 0), "{at}");
+    }
+    // All of them are needed: from here on the oldest of whoever has most places goes.
+    for at in 198..260 {
+        assert_eq!(send(&mut store, at), kept(true, 1), "{at}");
+    }
+    let found = digests(&mut store);
+    assert_eq!(found.len(), 200);
+    for (digest, is_there) in [
+        ("of-ann", true),
+        ("of-old", true),
+        ("bob-61", false),
+        ("bob-62", true),
+    ] {
+        assert_eq!(found.iter().any(|one| one == digest), is_there, "{digest}");
+    }
+    // What a token sent that was revoked since is needed as well, and goes first.
+    let revoked = store.write(|session| session.revoke_token("old", 9));
+    assert!(revoked.unwrap());
+    assert_eq!(send(&mut store, 260), kept(true, 1));
+    let found = digests(&mut store);
+    assert!(!found.iter().any(|one| one == "of-old"));
+    assert!(found.iter().any(|one| one == "bob-62"));
+}

@@ -1,0 +1,213 @@
+//! Envelopes of reports on a server lie in parts by when they were received: made ahead, by any process, and dropped whole.
+
+use std::sync::Barrier;
+
+use super::*;
+use crate::retention::{self, Rule};
+use crate::store::PART_MS;
+use crate::time::DAY_MS;
+
+/// A server's store, and its address.
+fn on_server() -> Option<(Store, String)> {
+    let address = postgres::shared_or_skip()?.database();
+    Some((open(&address), address))
+}
+
+fn open(address: &str) -> Store {
+    Store::on_server(&address.parse().unwrap()).unwrap()
+}
+
+fn register(store: &mut Store, site: &Site) {
+    let checked = enrol::check(&site.request(), FLEET).unwrap();
+    let done = store.write(|session| enrol::approve(session, &checked, false, 10));
+    assert_eq!(done.unwrap(), Enrolled::Registered);
+}
+
+fn looks(site: &mut Site, count: usize) -> Vec<Vec<u8>> {
+    let event = site.event(1, NEW, G::Active, C::Compliant);
+    (0..count)
+        .map(|_| site.say(ReportEvent::Observation(event.clone())))
+        .collect()
+}
+
+fn number(store: &Store, text: &str) -> i64 {
+    let found = store
+        .connection()
+        .query_row(text, [], |row| row.get::<_, Option<i64>>(0));
+    found.unwrap().unwrap_or(-1)
+}
+
+/// Numbers of the reports of a site on record, each of which has the envelope that was sent.
+fn readable(store: &mut Store, site: &str, sent: &[Vec<u8>]) -> Vec<u64> {
+    let all = store.read(|session| session.timeline(site, None, 10_000));
+    let mut numbers = Vec::new();
+    for one in all.unwrap() {
+        let line = &sent[usize::try_from(one.number).unwrap() - 1];
+        assert_eq!(one.envelope.trim_ascii_end(), line.trim_ascii_end());
+        numbers.push(one.number);
+    }
+    numbers
+}
+
+#[test]
+fn an_old_part_is_dropped_whole_and_what_is_kept_of_it_stays_readable() {
+    let Some((mut store, address)) = on_server() else {
+        return;
+    };
+    let mut site = Site::new("a", "dev", "drone");
+    register(&mut store, &site);
+    let mut lines = looks(&mut site, 60);
+    take(&mut store, &lines[..40], 1_000);
+    take(&mut store, &lines[40..], PART_MS + 1_000);
+    let is_there = |store: &Store, part: i64| {
+        let text = format!(
+            "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('report_envelopes_{part}')"
+        );
+        number(store, &text) == 1
+    };
+    // Also the next one, before anything is received in it.
+    assert!((0..=2).all(|part| is_there(&store, part)));
+    assert_eq!(
+        number(&store, "SELECT COUNT(*) FROM report_envelopes_0"),
+        40
+    );
+    assert_eq!(
+        number(&store, "SELECT SUM(LENGTH(envelope)) FROM reports"),
+        0
+    );
+    let new = looks(&mut site, 5);
+    let now_ms = PART_MS + 9 * DAY_MS;
+    take(&mut store, &new, now_ms);
+    lines.extend(new);
+    assert_eq!(readable(&mut store, "a", &lines).len(), 65);
+
+    // Somebody reads a long list: the part stays for the next time, and everybody goes on.
+    let reader = open(&address);
+    reader
+        .connection()
+        .execute_batch("BEGIN; SELECT COUNT(*) FROM report_envelopes")
+        .unwrap();
+    let rule = Rule::by_hand(9, "ann");
+    let done = retention::remove(&mut store, &rule, now_ms, false, &|| false).unwrap();
+    // The first, which began the numbering, and the newest of the old ones stay.
+    assert_eq!((done.reports, is_there(&store, 0)), (38, true));
+    reader.connection().execute_batch("COMMIT").unwrap();
+    assert_eq!(
+        store
+            .drop_parts_before(now_ms - 9 * DAY_MS, &|| true)
+            .unwrap(),
+        0
+    );
+    assert_eq!(
+        store
+            .drop_parts_before(now_ms - 9 * DAY_MS, &|| false)
+            .unwrap(),
+        1
+    );
+    assert!(!is_there(&store, 0) && is_there(&store, 1));
+    let numbers = readable(&mut store, "a", &lines);
+    assert_eq!(numbers.len(), 27);
+    assert_eq!(numbers.last(), Some(&1));
+    let count = "SELECT COUNT(*) FROM report_envelopes";
+    assert_eq!(
+        number(&store, count),
+        27,
+        "nothing is left of what was removed"
+    );
+    assert_eq!(number(&store, &format!("{count}_staying")), 2);
+    // Within a part reports are removed one by one.
+    let later_ms = PART_MS + 12 * DAY_MS;
+    take(&mut store, &looks(&mut site, 1), later_ms);
+    let done = retention::remove(&mut store, &rule, later_ms, false, &|| false).unwrap();
+    assert!(done.reports > 15, "{done:?}");
+    let left = number(&store, "SELECT COUNT(*) FROM reports");
+    assert_eq!(number(&store, count), left);
+    assert!(is_there(&store, 1));
+}
+
+#[test]
+fn a_part_that_several_processes_need_at_once_is_made_once_and_nothing_is_lost() {
+    let Some((mut store, address)) = on_server() else {
+        return;
+    };
+    let mut sites: Vec<Site> = (0..6)
+        .map(|at| Site::new(&format!("s{at}"), "dev", "drone"))
+        .collect();
+    for site in &sites {
+        register(&mut store, site);
+    }
+    let begin = Barrier::new(sites.len());
+    std::thread::scope(|scope| {
+        for site in &mut sites {
+            let (begin, address) = (&begin, &address);
+            scope.spawn(move || {
+                let mut store = open(address);
+                for part in 0..4 {
+                    let lines = looks(site, 3);
+                    begin.wait();
+                    let done = take(&mut store, &lines, part * PART_MS);
+                    assert_eq!(done.accepted, 3);
+                }
+            });
+        }
+    });
+    for text in ["reports", "report_envelopes"] {
+        let count = number(&store, &format!("SELECT COUNT(*) FROM {text}"));
+        assert_eq!(count, 6 * 4 * 3, "{text}");
+    }
+    for part in 0..4 {
+        let text = format!("SELECT COUNT(*) FROM report_envelopes_{part}");
+        assert_eq!(number(&store, &text), 18);
+    }
+}
+
+/// Makes of a store what the program of before, which knew no parts, had.
+fn as_before(store: &Store) {
+    store
+        .connection()
+        .execute_batch(
+            "UPDATE reports SET envelope = (SELECT v.envelope FROM report_envelopes v
+                    WHERE v.part = reports.part AND v.site = reports.site AND v.epoch = reports.epoch AND v.number = reports.number)
+               WHERE part IS NOT NULL;
+             ALTER TABLE reports DROP COLUMN part;
+             DROP TABLE report_envelopes;
+             DROP INDEX sites_by_environment;
+             DELETE FROM migrations WHERE version = 25",
+        )
+        .unwrap();
+}
+
+/// A store of before is opened, and goes on.
+fn goes_on(mut store: Store, again: impl Fn() -> Store) {
+    let mut site = Site::new("a", "dev", "drone");
+    register(&mut store, &site);
+    let mut lines = looks(&mut site, 30);
+    take(&mut store, &lines, 1_000);
+    as_before(&store);
+    drop(store);
+    let mut store = again();
+    assert_eq!(number(&store, "SELECT MAX(version) FROM migrations"), 25);
+    assert_eq!(readable(&mut store, "a", &lines).len(), 30);
+    let new = looks(&mut site, 10);
+    let now_ms = 40 * DAY_MS;
+    take(&mut store, &new, now_ms);
+    lines.extend(new);
+    assert_eq!(readable(&mut store, "a", &lines).len(), 40);
+    let states = store
+        .read(|session| Ok::<_, StoreError>((session.site_states()?, session.environments()?)));
+    assert_eq!(states.unwrap().1, ["dev"]);
+    let rule = Rule::by_hand(7, "ann");
+    let done = retention::remove(&mut store, &rule, now_ms, false, &|| false).unwrap();
+    assert_eq!(done.reports, 28);
+    assert_eq!(readable(&mut store, "a", &lines).len(), 12);
+}
+
+#[test]
+fn reports_of_a_store_of_before_stay_readable_and_new_ones_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Store::create(folder.path()).unwrap();
+    goes_on(file, || Store::open(folder.path()).unwrap());
+    if let Some((store, address)) = on_server() {
+        goes_on(store, || open(&address));
+    }
+}

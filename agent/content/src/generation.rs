@@ -16,6 +16,7 @@ use outhaul_bundle::index::{Assignment, Blob, Content, Encoding};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_reconcilers::Desired;
+use outhaul_reconcilers::marks::{Marks, Stamp};
 use outhaul_serve::catalog;
 
 use crate::blobs::{Blobs, digest_of};
@@ -26,21 +27,37 @@ use crate::secrets::Secrets;
 use crate::serving;
 use crate::state_folder::StateFolder;
 
+mod sharing;
+
 /// Largest buffer of a file that is unpacked, in bytes.
 const MAX_BUFFER: u64 = 256 * 1024;
 
 /// An empty file in a generation; all that was read and found right is older than it.
 pub const CHECKED: &str = "checked";
 
+/// The folder of a generation for marks of its files and of what was applied of it.
+pub fn marks(state_folder: &StateFolder, number: u64) -> PathBuf {
+    state_folder.generation(number).join("marks")
+}
+
 /// Reads every file of an assignment again and compares it with the index.
 ///
 /// # Errors
 /// [`GenerationError`] of what it reads or writes.
 pub fn check(desired: &Desired) -> Result<(), GenerationError> {
+    check_by(desired, &mut Marks::none())
+}
+
+/// The same, without reading what is as `marks` say.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_by(desired: &Desired, marks: &mut Marks) -> Result<(), GenerationError> {
     for (file, path, shown) in desired.files() {
-        let found = match digest_of(&path) {
-            Ok(digest) if digest == file.content => continue,
-            Ok(digest) => digest.to_string(),
+        let expected = &file.content;
+        let found = match matches(&path, &mark_of(desired, &shown), expected, marks) {
+            Ok(None) => continue,
+            Ok(Some(digest)) => digest.to_string(),
             Err(error) => error.to_string(),
         };
         return Err(GenerationError::Changed {
@@ -50,6 +67,39 @@ pub fn check(desired: &Desired) -> Result<(), GenerationError> {
         });
     }
     Ok(())
+}
+
+/// The name of a file's mark: its place in the generation. `shown` is its name in messages.
+fn mark_of(desired: &Desired, shown: &str) -> String {
+    let name = desired.assignment.name.as_str();
+    let below = shown.strip_prefix(name).unwrap_or(shown);
+    match below.strip_prefix("/payload") {
+        Some(payload) => format!("payload/{name}{payload}"),
+        None => format!("assignments/{name}{below}"),
+    }
+}
+
+/// Compares the file at `path` with a digest, by its mark or by reading it; returns another digest that it has.
+///
+/// # Errors
+/// That it cannot be read.
+pub fn matches(
+    path: &Path,
+    mark: &str,
+    expected: &Digest,
+    marks: &mut Marks,
+) -> io::Result<Option<Digest>> {
+    // Before it is read: what changes meanwhile has another stamp.
+    let stamp = Stamp::of(&std::fs::symlink_metadata(path)?);
+    if marks.knows(mark, expected, &stamp) {
+        return Ok(None);
+    }
+    let found = digest_of(path)?;
+    if found != *expected {
+        return Ok(Some(found));
+    }
+    marks.record(mark, expected, &stamp);
+    Ok(None)
 }
 
 /// Where the agent that a bundle brings lies in a generation.
@@ -323,6 +373,14 @@ pub fn write_contents(
         {
             continue;
         }
+        if let [content] = blob.contents.as_slice()
+            && is_whole(blob)
+            && let Some(first) = wanted.get(content).and_then(|paths| paths.first())
+            && sharing::share(&blobs.path(&blob.digest), content, first)?
+        {
+            copy_others(&wanted.remove(content).unwrap_or_default())?;
+            continue;
+        }
         let stored = blobs.open(blob)?;
         stored.decode(blob, limits, &secrets, &mut |content| {
             let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first())
@@ -359,7 +417,7 @@ fn link_or_copy(blob: &Path, path: &Path) -> Result<(), FileError> {
     if std::fs::hard_link(blob, path).is_err() {
         let mut from = durable::open(blob)?;
         let mut to = create(path, false)?;
-        io::copy(&mut from, &mut to).map_err(at("write", path))?;
+        sharing::share_or_copy(&mut from, &mut to).map_err(at("write", path))?;
     }
     // As every other file of a generation.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
@@ -374,7 +432,7 @@ fn copy_others(paths: &[(PathBuf, bool)]) -> Result<(), GenerationError> {
     for (path, executable) in others {
         let mut to = create(path, *executable)?;
         let mut from = durable::open(first)?;
-        io::copy(&mut from, &mut to).map_err(at("write", path))?;
+        sharing::share_or_copy(&mut from, &mut to).map_err(at("write", path))?;
     }
     Ok(())
 }

@@ -12,9 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::{Index, Limits};
+use outhaul_reconcilers::marks::{Marks, Stamp};
 use outhaul_serve::catalog;
 
-use crate::blobs::{self, Blobs};
+use crate::blobs::Blobs;
 use crate::content_error::GenerationError;
 use crate::durable::{self, FileError, at};
 use crate::generation::{self, StoredContent};
@@ -26,10 +27,13 @@ const MAX_NAMED: usize = 5;
 /// Later than any file was written, in seconds since 1970.
 const LATE_S: u64 = 1 << 40;
 
+/// The marks of what a generation keeps.
+pub const CONTENTS: &str = "contents";
+
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Reads what was written since all was last read; of the rest, it sees what is missing or of another size.
+    /// Reads what changed since it was last read; of the rest, it sees what is missing or of another size.
     Changed,
     /// Reads every byte.
     Every,
@@ -61,21 +65,49 @@ pub fn checked(state_folder: &StateFolder, number: u64) -> Option<SystemTime> {
     meta.modified().ok()
 }
 
-/// Every file of a generation that is missing or damaged.
+/// Every file of a generation that is missing or damaged. Nothing is written.
 pub fn damages(state_folder: &StateFolder, index: &Index, look: Look) -> Vec<Damage> {
+    let marks = generation::marks(state_folder, index.number);
+    let mut marks = match look {
+        Look::Changed => Marks::to_read(&marks, CONTENTS),
+        Look::Every => Marks::none(),
+    };
+    damages_by(state_folder, index, look, &mut marks)
+}
+
+/// The same, and keeps what was found right for the next look.
+pub fn damages_kept(state_folder: &StateFolder, index: &Index, look: Look) -> Vec<Damage> {
+    let marks = generation::marks(state_folder, index.number);
+    let full_read = match look {
+        Look::Changed => Duration::MAX,
+        Look::Every => Duration::ZERO,
+    };
+    let mut marks = Marks::open(&marks, CONTENTS, full_read);
+    let found = damages_by(state_folder, index, look, &mut marks);
+    marks.keep();
+    found
+}
+
+fn late() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(LATE_S)
+}
+
+fn damages_by(
+    state_folder: &StateFolder,
+    index: &Index,
+    look: Look,
+    marks: &mut Marks,
+) -> Vec<Damage> {
     let folder = state_folder.generation(index.number);
     let since = match look {
         // Where it is unknown, the next look on a schedule reads all of it.
-        Look::Changed => {
-            let late = SystemTime::UNIX_EPOCH + Duration::from_secs(LATE_S);
-            Some(checked(state_folder, index.number).unwrap_or(late))
-        }
+        Look::Changed => Some(checked(state_folder, index.number).unwrap_or_else(late)),
         Look::Every => None,
     };
     let mut all: Vec<Damage> = generation::places(index)
         .into_iter()
         .filter_map(|place| {
-            let problem = problem_of(&folder.join(&place.path), &place.content, since)?;
+            let problem = problem_of(&folder, &place, since, marks)?;
             let user = match place.served {
                 true => crate::serving::user_of(&index.served, &place.content),
                 false => None,
@@ -106,8 +138,14 @@ pub fn damages(state_folder: &StateFolder, index: &Index, look: Look) -> Vec<Dam
     all
 }
 
-fn problem_of(path: &Path, content: &Content, since: Option<SystemTime>) -> Option<String> {
-    let meta = match std::fs::symlink_metadata(path) {
+fn problem_of(
+    folder: &Path,
+    place: &StoredContent,
+    since: Option<SystemTime>,
+    marks: &mut Marks,
+) -> Option<String> {
+    let (path, content) = (folder.join(&place.path), &place.content);
+    let meta = match std::fs::symlink_metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Some("it is missing".to_owned());
         }
@@ -121,13 +159,17 @@ fn problem_of(path: &Path, content: &Content, since: Option<SystemTime>) -> Opti
         let (there, size) = (meta.len(), content.size);
         return Some(format!("it has {there} bytes and not {size}"));
     }
-    let is_older = |since: SystemTime| meta.modified().is_ok_and(|at| at < since);
-    if since.is_some_and(is_older) {
+    let (mark, stamp) = (place.path.to_string_lossy(), Stamp::of(&meta));
+    // It was read, or written, before all of the generation was found whole, and nothing of it changed since.
+    if since.is_some_and(|since| stamp.is_older_than(since)) {
+        if since < Some(late()) {
+            marks.record(&mark, &content.digest, &stamp);
+        }
         return None;
     }
-    match blobs::digest_of(path) {
-        Ok(found) if found == content.digest => None,
-        Ok(_) => Some("its bytes were changed".to_owned()),
+    match generation::matches(&path, &mark, &content.digest, marks) {
+        Ok(None) => None,
+        Ok(Some(_)) => Some("its bytes were changed".to_owned()),
         Err(error) => Some(error.to_string()),
     }
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::ComplianceStatus;
+use outhaul_reconcilers::marks::Marks;
 use outhaul_reconcilers::outcome::result;
 use outhaul_reconcilers::remote::protocol::{HelperAnswer, HelperRequest, HelperVerb, Remaining};
 use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
@@ -19,7 +20,7 @@ use outhaul_values::file::{self, PutError};
 use super::{Helper, RequestFailure, refused};
 use crate::apply;
 use crate::cut;
-use crate::generation;
+use crate::generation::{self, GenerationError};
 use crate::state::StateError;
 use crate::state::inventory;
 
@@ -66,7 +67,7 @@ impl Helper {
         desired: &Desired,
     ) -> Result<HelperAnswer, RequestFailure> {
         // A disk may lie, the helper's own, too: its copy is made again from the agent's.
-        if let Err(torn) = generation::check(desired) {
+        if let Err(torn) = self.check_copy(verb, desired) {
             crate::durable::remove_tree(&self.state_folder.generation(desired.generation))?;
             return Err(RequestFailure::Unable {
                 problem: format!("the apply helper's copy is damaged: {torn}"),
@@ -111,6 +112,21 @@ impl Helper {
                 reconciler.health(desired, &recorded, &self.heartbeat)?
             }
         }))
+    }
+
+    /// Compares the helper's copy with the index. To look at the host, what is as it was when it was read is not read again.
+    fn check_copy(&self, verb: HelperVerb, desired: &Desired) -> Result<(), GenerationError> {
+        if !matches!(verb, HelperVerb::Observe) {
+            return generation::check(desired);
+        }
+        let mut marks = Marks::open(
+            &generation::marks(&self.state_folder, desired.generation),
+            &format!("contents-{}", desired.assignment.name),
+            self.config.drift_read(),
+        );
+        generation::check_by(desired, &mut marks)?;
+        marks.keep();
+        Ok(())
     }
 
     fn recorded(&self, kind: &str, name: &str) -> Result<Vec<Item>, StateError> {

@@ -32,6 +32,9 @@ pub trait ReconcilerContext: fmt::Debug {
     /// The folder of what is kept to remove an assignment after its generation is gone.
     fn kept(&self, assignment: &str) -> PathBuf;
 
+    /// The folder for marks of what was applied of a generation; it goes with the generation.
+    fn marks(&self, generation: u64) -> PathBuf;
+
     /// Ansible's own folders.
     fn ansible(&self) -> PathBuf;
 

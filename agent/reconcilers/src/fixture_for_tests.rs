@@ -50,6 +50,10 @@ impl ReconcilerContext for FakeContext {
         self.0.join("kept").join(assignment)
     }
 
+    fn marks(&self, _generation: u64) -> PathBuf {
+        self.0.join("marks")
+    }
+
     fn ansible(&self) -> PathBuf {
         self.0.join("ansible")
     }

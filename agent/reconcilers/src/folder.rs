@@ -6,13 +6,12 @@
 //! the way is a failed result that names it. It follows no link below the target.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
-use outhaul_kit::durable::{self, at};
 use rustix::fs::Access;
 use zeroize::Zeroizing;
 
@@ -22,13 +21,17 @@ use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
+use crate::marks::{FULL_READ, Marks};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
-use crate::sealed::SealedError;
+use crate::sealed::{Keys, SealedError};
 
 mod beneath;
+mod observe;
+mod writing;
 
 use beneath::{Beneath, PathState};
+use writing::Writing;
 
 /// Its name in the index and the inventory.
 pub const KIND: &str = "folder";
@@ -38,6 +41,7 @@ pub const KIND: &str = "folder";
 pub struct Folder {
     target: PathBuf,
     site: Rc<dyn ReconcilerContext>,
+    full_read: Duration,
 }
 
 /// One file to be.
@@ -78,7 +82,17 @@ impl DesiredFile {
 impl Folder {
     /// A reconciler that writes below `target`.
     pub fn new(target: PathBuf, site: Rc<dyn ReconcilerContext>) -> Self {
-        Self { target, site }
+        Self {
+            target,
+            site,
+            full_read: FULL_READ,
+        }
+    }
+
+    /// The same, which reads every byte after so long, whatever the file system says of a file.
+    #[must_use]
+    pub fn reading_all_every(self, full_read: Duration) -> Self {
+        Self { full_read, ..self }
     }
 
     fn open_target(&self, create: bool) -> Result<Option<Beneath>, ApplyError> {
@@ -122,12 +136,27 @@ impl Folder {
         let mut wanted = wanted(desired);
         let keys = self.site.keys()?;
         for (shown, file) in &mut wanted {
-            file.opened = keys
-                .open_file(&file.from, shown, &desired.binding())?
-                .map(|opened| opened.text);
+            open(file, shown, keys.as_ref(), desired)?;
         }
         Ok(wanted)
     }
+}
+
+/// The name of the marks of an assignment.
+fn marks_of(desired: &Desired) -> String {
+    format!("folder-{}", desired.assignment.name)
+}
+
+/// Opens the sealed values of a file, where it has some.
+fn open(
+    file: &mut DesiredFile,
+    shown: &str,
+    keys: &dyn Keys,
+    desired: &Desired,
+) -> Result<(), SealedError> {
+    let opened = keys.open_file(&file.from, shown, &desired.binding())?;
+    file.opened = opened.map(|opened| opened.text);
+    Ok(())
 }
 
 fn wanted(desired: &Desired) -> BTreeMap<String, DesiredFile> {
@@ -265,28 +294,32 @@ impl Reconciler for Folder {
         ledger.passed("inventory-intended");
 
         let mut steps = Vec::new();
+        let mut writing = Writing::into(&target);
+        let mut done = Ok(());
         for (path, file) in &wanted {
             heartbeat.beat();
             let status = statuses.get(path).copied().unwrap_or("changed");
             if status == "changed" {
-                let content: Box<dyn Read> = match &file.opened {
-                    Some(text) => Box::new(text.as_bytes()),
-                    None => {
-                        Box::new(durable::open_file(&file.from).map_err(at("open", &file.from))?)
-                    }
-                };
-                if let Err(error) = target.write(path, content, file.mode()) {
-                    // No other bundle would do better: the work goes on when there is room again.
-                    if error.is_of_the_disk() {
-                        return Err(error.into());
-                    }
-                    steps.push(step(path, "failed", error.to_string()));
-                    return Ok(failed(desired, &error.to_string(), steps));
-                }
-                ledger.passed("file-written");
+                done = writing
+                    .add(path, file)
+                    .map(|named| pass_files(ledger, named));
+            }
+            if let Err(error) = &done {
+                steps.push(step(path, "failed", error.to_string()));
+                break;
             }
             steps.push(step(path, status, ""));
         }
+        let done = done.and_then(|()| writing.finish().map(|named| pass_files(ledger, named)));
+        if let Err(error) = done {
+            // No other bundle would do better: the work goes on when there is room again.
+            if error.is_of_the_disk() {
+                return Err(error.into());
+            }
+            steps.retain(|step| step.status != "changed" || !writing.lacks_name(&step.name));
+            return Ok(failed(desired, &error.to_string(), steps));
+        }
+        drop(writing);
         let gone: Vec<Item> = recorded
             .iter()
             .filter(|item| !wanted.contains_key(&item.item))
@@ -309,60 +342,21 @@ impl Reconciler for Folder {
         _recorded: &[Item],
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        let mut drifted = Vec::new();
-        let wanted = match self.opened(desired) {
-            Ok(wanted) => wanted,
-            Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
-        };
-        let target = self.open_target(false)?;
-        for (path, file) in &wanted {
-            heartbeat.beat();
-            let size = file.size_in_target();
-            let message = match target.as_ref().map(|target| target.look(path, Some(size))) {
-                Some(Ok(PathState::File(digest, executable))) if digest == file.in_target() => {
-                    if executable == file.executable {
-                        continue;
-                    }
-                    "its mode was changed".to_owned()
-                }
-                Some(Ok(PathState::File(digest, _))) => {
-                    format!("it was changed: {}", digest.short())
-                }
-                Some(Ok(PathState::OfSize(found))) => {
-                    format!("it was changed: {found} bytes, and {size} were applied")
-                }
-                Some(Ok(PathState::Nothing)) | None => "it was removed".to_owned(),
-                Some(Ok(PathState::Other)) => {
-                    "it was replaced by something that is not a file".to_owned()
-                }
-                Some(Err(error)) => error.to_string(),
-            };
-            drifted.push(step(path, "changed", message));
-        }
-        if drifted.is_empty() {
-            let steps = vec![step(format!("{} files", wanted.len()), "ok", "")];
-            return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
-        }
-        let message = format!(
-            "{} of {} files are not as applied",
-            drifted.len(),
-            wanted.len()
-        );
-        Ok(result(
-            desired,
-            ComplianceStatus::Drifted,
-            &message,
-            drifted,
-        ))
+        let folder = self.site.marks(desired.generation);
+        let marks = Marks::open(&folder, &marks_of(desired), self.full_read);
+        self.compare(desired, marks, heartbeat)
     }
 
     fn health(
         &self,
         desired: &Desired,
-        recorded: &[Item],
+        _recorded: &[Item],
         heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
-        self.observe(desired, recorded, heartbeat).map(Some)
+        // `status` asks for this, too: it writes nothing.
+        let folder = self.site.marks(desired.generation);
+        let marks = Marks::to_read(&folder, &marks_of(desired));
+        self.compare(desired, marks, heartbeat).map(Some)
     }
 
     fn remove(
@@ -383,6 +377,13 @@ impl Reconciler for Folder {
                     .collect())
             }
         }
+    }
+}
+
+/// Each file that has its name now is an instant at which a test cuts the power.
+fn pass_files(ledger: &mut dyn Ledger, named: usize) {
+    for _ in 0..named {
+        ledger.passed("file-written");
     }
 }
 
@@ -411,9 +412,14 @@ fn remove_files(
             Err(message) => steps.push(step(&item.item, "failed", message)),
         }
     }
+    if !removed.is_empty() {
+        target.sync()?;
+    }
     ledger.forget(&removed)?;
     Ok(steps)
 }
 
+#[cfg(test)]
+mod marked_tests;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod inventory;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 mod line;
+pub mod marks;
 pub mod outcome;
 pub mod reconciler;
 pub mod remote;

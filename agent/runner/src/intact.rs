@@ -13,9 +13,8 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
 
-/// How long a look at times and sizes is enough: a disk can lose bytes without a trace.
-const FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// How closely a look on a schedule has to look, by the site's clock.
+/// How closely a look on a schedule has to look, by the site's clock. A look at times and sizes is enough for as long as
+/// the settings say (`drift_read_s`): a disk can lose bytes without a trace.
 ///
 /// # Errors
 /// [`AgentError`] of the clock.
@@ -25,7 +24,7 @@ pub fn due(agent: &Agent, number: u64) -> Result<Look, AgentError> {
     let is_recent = checked(&agent.state_folder, number)
         // One from the future is of another clock.
         .and_then(|at| now.duration_since(at).ok())
-        .is_some_and(|ago| ago < FOR);
+        .is_some_and(|ago| ago < agent.config.drift_read());
     Ok(match is_recent {
         true => Look::Changed,
         false => Look::Every,

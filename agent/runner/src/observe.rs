@@ -6,6 +6,7 @@
 use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_reconcilers::marks::Marks;
 use outhaul_reconcilers::{ApplyError, Desired, outcome, shortened};
 use rusqlite::Connection;
 
@@ -35,7 +36,8 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         crate::drive(agent)?;
         return Ok(state::meta(agent.store.read(), key::RESULTS)?);
     }
-    let results = compare(agent)?;
+    let unchanged_ms = agent.config.unchanged_s.saturating_mul(1000);
+    let results = compared(agent, unchanged_ms)?;
     let site = crate::site_now(agent.store.read())?;
     if site.work != Work::Correcting {
         return Ok(results);
@@ -50,6 +52,14 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
 /// # Errors
 /// As [`observe`].
 pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
+    compared(agent, 0)
+}
+
+/// The same. What the last report said is not reported again for `unchanged_ms`.
+fn compared(
+    agent: &mut Agent,
+    unchanged_ms: u64,
+) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
     let site = crate::site_now(agent.store.read())?;
     // What is being changed is not compared; what came of it was reported.
     let Some(active) = site.active.filter(|_| site.work == Work::Idle) else {
@@ -60,7 +70,14 @@ pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         Err(AgentError::Generation(error)) => {
             let lost = without_folder(agent.store.read(), active, &error)?;
             let results = lost.results.clone();
-            crate::transition(agent, &lost.event(Event::Observed(active)))?;
+            let event = lost.event(Event::Observed(active));
+            crate::transition(
+                agent,
+                &Transition {
+                    unchanged_ms,
+                    ..event
+                },
+            )?;
             return Ok(Some(results));
         }
         other => other?,
@@ -74,7 +91,19 @@ pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
     } else if found.drifted {
         found.say_first("drift was found");
     }
-    crate::transition(agent, &found.event(event))?;
+    // That something is corrected now is always said.
+    let unchanged_ms = match event {
+        Event::Observed(_) => unchanged_ms,
+        _ => 0,
+    };
+    let event = found.event(event);
+    crate::transition(
+        agent,
+        &Transition {
+            unchanged_ms,
+            ..event
+        },
+    )?;
     Ok(Some(results))
 }
 
@@ -151,7 +180,7 @@ impl Comparison {
 
 /// Compares this host with a generation whose files are put back first, where they can be.
 fn find(agent: &mut Agent, index: &Index, look_at: Look) -> Result<Comparison, AgentError> {
-    let damaged = intact::damages(&agent.state_folder, index, look_at);
+    let damaged = intact::damages_kept(&agent.state_folder, index, look_at);
     let mended = match intact::mend_found(agent, index, look_at, &damaged) {
         Err(AgentError::Generation(error)) => Err(error.to_string()),
         other => Ok(other?),
@@ -233,7 +262,10 @@ fn look(
         let failed = |problem: String| outcome::failed(desired, &problem, Vec::new());
         let reconciler = reconcilers.for_assignment(&desired.assignment);
         let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
-        results.push(match generation::check(desired) {
+        // What is kept was looked at just before: only what changed since is read.
+        let folder = generation::marks(&agent.state_folder, desired.generation);
+        let mut marks = Marks::to_read(&folder, intact::CONTENTS);
+        results.push(match generation::check_by(desired, &mut marks) {
             Ok(()) => reconciler
                 .observe(desired, &recorded, &agent.heartbeat)
                 .unwrap_or_else(|error| failed(error.to_string())),

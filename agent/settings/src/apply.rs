@@ -56,6 +56,10 @@ impl ReconcilerContext for Context {
         self.0.root().join("kept").join(assignment)
     }
 
+    fn marks(&self, generation: u64) -> PathBuf {
+        generation::marks(&self.0, generation)
+    }
+
     fn ansible(&self) -> PathBuf {
         self.0.root().join("ansible")
     }
@@ -72,6 +76,7 @@ pub fn folder(config: &AgentConfig, state_folder: &StateFolder) -> Folder {
         target.unwrap_or_else(|| state_folder.default_target()),
         Rc::new(Context(state_folder.clone())),
     )
+    .reading_all_every(config.drift_read())
 }
 
 /// Argo CD on the cluster of a site with these settings.

@@ -7,6 +7,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use outhaul_reconcilers::settings::{
     AnsibleConfig, ApplyConfig, ArgoCdConfig, FluxConfig, FolderConfig, HookConfig,
@@ -46,6 +47,10 @@ pub struct AgentConfig {
     pub max_removal_percent: u8,
     /// Seconds between two looks for drift, 10 to 604,800. 0: never.
     pub drift_s: u64,
+    /// Seconds after which a look for drift reads every byte again, whatever times and sizes say, 0 to 2,592,000. 0: at each look.
+    pub drift_read_s: u64,
+    /// Seconds after which a look that found what the last one found is reported again, 0 to 86,400. 0: at each look.
+    pub unchanged_s: u64,
     /// Most reports that wait for the hub, 20 to 1,000,000.
     pub outbox_max: u64,
     /// What happens when a deadline passes.
@@ -157,6 +162,13 @@ impl Default for ClockConfig {
     }
 }
 
+impl AgentConfig {
+    /// After how long a look for drift reads every byte.
+    pub fn drift_read(&self) -> Duration {
+        Duration::from_secs(self.drift_read_s)
+    }
+}
+
 impl Default for AgentConfig {
     fn default() -> Self {
         Self {
@@ -166,6 +178,8 @@ impl Default for AgentConfig {
             approval: Approval::Removals,
             max_removal_percent: 30,
             drift_s: 900,
+            drift_read_s: outhaul_reconcilers::marks::FULL_READ.as_secs(),
+            unchanged_s: 3600,
             outbox_max: 10_000,
             at_deadline: AtDeadline::Ask,
             keep_generations: 2,
@@ -319,6 +333,13 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
     let week = 604_800;
     if config.drift_s != 0 && !(10..=week).contains(&config.drift_s) {
         return wrong("drift_s", config.drift_s.to_string(), "0, or 10 to 604800");
+    }
+    if config.drift_read_s > 2_592_000 {
+        let found = config.drift_read_s.to_string();
+        return wrong("drift_read_s", found, "0 to 2592000");
+    }
+    if config.unchanged_s > 86_400 {
+        return wrong("unchanged_s", config.unchanged_s.to_string(), "0 to 86400");
     }
     if config.max_removal_percent > 100 {
         return wrong(

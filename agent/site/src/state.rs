@@ -159,6 +159,8 @@ pub mod key {
     pub const RESTORED: &str = "restored";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.
     pub const INCOMPLETE_TOLD: &str = "incomplete-told";
+    /// What was reported last of a generation: a look that finds the same is not reported each time.
+    pub const REPORTED: &str = "reported";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

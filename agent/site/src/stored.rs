@@ -18,6 +18,8 @@ use crate::state::{self, Hold, StateError, key};
 use outhaul_bundle::report::{AssignmentResult, ReportEvent, RevertedFrom};
 use outhaul_reconcilers::shortened;
 
+mod observed;
+
 /// Begins the part of a note that says what keeps work from going on.
 pub const CANNOT_GO_ON: &str = "it cannot go on: ";
 
@@ -32,6 +34,8 @@ pub struct Transition {
     pub results: Vec<AssignmentResult>,
     /// What a person decided, where the event is a decision.
     pub decision: Option<Decision>,
+    /// A look that found what the last one found is not reported again for so long, in milliseconds. 0: it is.
+    pub unchanged_ms: u64,
 }
 
 /// What is kept of a person's decision beside the machine's site: who, why, until when.
@@ -63,6 +67,7 @@ impl Transition {
             note: note.into(),
             results: Vec::new(),
             decision: None,
+            unchanged_ms: 0,
         }
     }
 
@@ -326,10 +331,14 @@ fn record(
     let row = |number: u64| generations::one(db, number)?.ok_or_else(|| unknown(number));
     let results = &transition.results;
     match action {
+        Action::ReportAgain(..) if observed::is_unchanged(db, author, action, transition)? => {
+            Ok(())
+        }
         Action::Report(number, state) | Action::ReportAgain(number, state) => {
             let mut row = row(number)?;
             row.state = state;
             let event = generation_event(&row, results, &transition.note);
+            observed::keep(db, author, action, transition)?;
             // Of a bundle without assignments nothing is left of those before it.
             if state == State::Active || (state == State::Failed && !results.is_empty()) {
                 state::set_meta(db, key::RESULTS, Some(results))?;

@@ -1,12 +1,14 @@
 //! File operations that cannot leave one folder: every part of a path is opened without following links.
 //!
 //! What comes in: a target folder and relative paths. What goes out: files read, written whole or removed
-//! below that folder. A symbolic link anywhere below it is an error, never a way out: somebody may have
-//! put it there to make a root agent write elsewhere.
+//! below that folder; what is written or removed is durable after [`Beneath::sync`]. A symbolic link anywhere below it is an
+//! error, never a way out: somebody may have put it there to make a root agent write elsewhere.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -15,6 +17,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use outhaul_kit::durable::{self, FileError, at};
+
+use crate::marks::Stamp;
 
 const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -39,6 +43,27 @@ pub enum PathState {
 pub struct Beneath {
     root: OwnedFd,
     path: PathBuf,
+    /// The file system that one sync of the folder makes durable.
+    device: u64,
+    /// Whether a folder was made that is not durable yet.
+    made: Cell<bool>,
+}
+
+/// What a file is to hold.
+#[derive(Debug)]
+pub enum NewContent<'c> {
+    /// The bytes of this file: shared with it where the file system can do that, and copied elsewhere.
+    OfFile(File),
+    /// These bytes.
+    Bytes(&'c [u8]),
+}
+
+/// A file that was written beside its name.
+#[derive(Debug)]
+pub struct Beside {
+    relative: String,
+    /// Whether a sync of the target's file system does not cover it: another one is mounted below the target.
+    elsewhere: bool,
 }
 
 impl Beneath {
@@ -51,8 +76,10 @@ impl Beneath {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(root) => Ok(Some(Self {
+                device: device_of(&root).map_err(|error| at("open", path)(error.into()))?,
                 root,
                 path: path.to_owned(),
+                made: Cell::new(false),
             })),
             Err(Errno::NOENT) if !create => Ok(None),
             Err(error) => Err(at("open", path)(error.into())),
@@ -94,7 +121,8 @@ impl Beneath {
                             Err(error)
                         }
                     })
-                    .and_then(|()| rustix::fs::fsync(&at))
+                    .inspect(|()| self.made.set(true))
+                    .and_then(|()| self.sync_elsewhere(&at))
                     .and_then(|()| rustix::fs::openat(&at, part, FOLDER, Mode::empty()))
                     .map_err(fail)?
                 }
@@ -103,6 +131,16 @@ impl Beneath {
             };
         }
         Ok(Some((at, name)))
+    }
+
+    /// What the file system says of the file at `relative`, and whether it is executable. `None`: no file that can be looked at.
+    pub fn stamp(&self, relative: &str) -> Option<(Stamp, bool)> {
+        let (folder, name) = self.parent(relative, false).ok()??;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&folder, name, flags, Mode::empty()).ok()?;
+        let meta = File::from(file).metadata().ok()?;
+        meta.is_file()
+            .then(|| (Stamp::of(&meta), meta.mode() & 0o111 != 0))
     }
 
     /// What lies at `relative`. Only a file of `size` bytes is read, and no more of it: one that somebody made
@@ -141,13 +179,13 @@ impl Beneath {
         ))
     }
 
-    /// Writes a file of this mode: afterwards the whole new content is there, or what was there before.
-    pub fn write(
+    /// Writes a file of this mode beside its name, where nobody looks for it. It is not durable yet.
+    pub fn write_beside(
         &self,
         relative: &str,
-        mut content: impl Read,
+        content: NewContent<'_>,
         mode: u32,
-    ) -> Result<(), FileError> {
+    ) -> Result<Beside, FileError> {
         let fail = |error| self.fail("write", relative, error);
         let Some((folder, name)) = self.parent(relative, true)? else {
             return Err(fail(Errno::NOENT));
@@ -158,35 +196,93 @@ impl Beneath {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode);
-        let fd = rustix::fs::openat(&folder, &temporary, flags, mode).map_err(fail)?;
-        let written = (|| {
-            rustix::fs::fchmod(&fd, mode)?;
-            let mut file = File::from(fd);
-            io::copy(&mut content, &mut file)?;
-            file.flush()?;
-            file.sync_all()?;
-            rustix::fs::renameat(&folder, &temporary, &folder, name)?;
-            rustix::fs::fsync(&folder)?;
-            Ok::<(), io::Error>(())
-        })();
-        written.map_err(|source| {
-            let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
-            FileError {
-                doing: "write",
-                path: self.path.join(relative),
-                source,
+        let elsewhere = device_of(&folder).map_err(fail)? != self.device;
+        let file = rustix::fs::openat(&folder, &temporary, flags, mode).map_err(fail)?;
+        let file = File::from(file);
+        let written = rustix::fs::fchmod(&file, mode)
+            .map_err(io::Error::from)
+            .and_then(|()| fill(&file, content));
+        match written {
+            Ok(()) => Ok(Beside {
+                relative: relative.to_owned(),
+                elsewhere,
+            }),
+            Err(source) => {
+                let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
+                Err(self.of("write", relative, source))
             }
-        })
+        }
     }
 
-    /// Removes a file, then the folders that this leaves empty, up to but without the target.
+    /// Gives a file that was written beside its name this name: the whole new content is there afterwards, or what was there
+    /// before. With `now` it is durable; otherwise [`Beneath::sync`] makes what it holds durable before this, and its name after it.
+    pub fn give_name(&self, beside: &Beside, now: bool) -> Result<(), FileError> {
+        let fail = |error| self.fail("write", &beside.relative, error);
+        let Some((folder, name)) = self.parent(&beside.relative, false)? else {
+            return Err(fail(Errno::NOENT));
+        };
+        let temporary = temporary(name);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let is_synced = now || beside.elsewhere;
+        let one = || {
+            if is_synced {
+                let file = rustix::fs::openat(&folder, &temporary, flags, Mode::empty())?;
+                rustix::fs::fsync(&file)?;
+            }
+            rustix::fs::renameat(&folder, &temporary, &folder, name)?;
+            if is_synced {
+                rustix::fs::fsync(&folder)?;
+            }
+            Ok(())
+        };
+        one().map_err(fail)
+    }
+
+    /// Removes a file that was written beside its name: its name keeps what it had.
+    pub fn discard(&self, beside: &Beside) {
+        if let Ok(Some((folder, name))) = self.parent(&beside.relative, false) {
+            let _ = rustix::fs::unlinkat(&folder, temporary(name), AtFlags::empty());
+        }
+    }
+
+    /// Whether a folder was made that is not durable yet.
+    pub fn has_made_folders(&self) -> bool {
+        self.made.get()
+    }
+
+    /// Makes durable what was written to or removed from the file system of this folder.
+    pub fn sync(&self) -> Result<(), FileError> {
+        let synced = rustix::fs::syncfs(&self.root);
+        synced.map_err(|error| at("sync", &self.path)(error.into()))?;
+        self.made.set(false);
+        Ok(())
+    }
+
+    /// Makes durable the names in a folder that [`Beneath::sync`] does not cover.
+    fn sync_elsewhere(&self, folder: &OwnedFd) -> Result<(), Errno> {
+        match device_of(folder)? == self.device {
+            true => Ok(()),
+            false => rustix::fs::fsync(folder),
+        }
+    }
+
+    fn of(&self, doing: &'static str, relative: &str, source: io::Error) -> FileError {
+        FileError {
+            doing,
+            path: self.path.join(relative),
+            source,
+        }
+    }
+
+    /// Removes a file, then the folders that this leaves empty, up to but without the target. It is durable after
+    /// [`Beneath::sync`].
     pub fn remove(&self, relative: &str) -> Result<(), FileError> {
         let fail = |error| self.fail("remove", relative, error);
         let Some((folder, name)) = self.parent(relative, false)? else {
             return Ok(());
         };
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => rustix::fs::fsync(&folder).map_err(fail)?,
+            Ok(()) | Err(Errno::NOENT) => self.sync_elsewhere(&folder).map_err(fail)?,
             Err(error) => return Err(fail(error)),
         }
         let mut below = relative;
@@ -197,10 +293,31 @@ impl Beneath {
             if rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
                 break;
             }
-            rustix::fs::fsync(&parent).map_err(fail)?;
+            self.sync_elsewhere(&parent).map_err(fail)?;
             below = folders;
         }
         Ok(())
+    }
+}
+
+impl Beside {
+    /// Its path below the target.
+    pub fn path(&self) -> &str {
+        &self.relative
+    }
+}
+
+fn device_of(folder: &OwnedFd) -> Result<u64, Errno> {
+    Ok(rustix::fs::fstat(folder)?.st_dev)
+}
+
+/// Writes what a new file is to hold.
+fn fill(mut file: &File, content: NewContent<'_>) -> io::Result<()> {
+    match content {
+        NewContent::Bytes(bytes) => file.write_all(bytes),
+        // What is shared takes no space of its own until one of the two is changed, which the other one does not see.
+        NewContent::OfFile(from) if rustix::fs::ioctl_ficlone(file, &from).is_ok() => Ok(()),
+        NewContent::OfFile(mut from) => io::copy(&mut from, &mut file).map(drop),
     }
 }
 

@@ -12,28 +12,32 @@ use tempfile::TempDir;
 use super::*;
 use crate::fixture_for_tests::{self, FakeContext, MemoryLedger};
 
-struct Fixture {
+pub(super) struct Fixture {
     folder: TempDir,
-    memory: MemoryLedger,
+    pub(super) memory: MemoryLedger,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             memory: MemoryLedger::default(),
         }
     }
 
-    fn target(&self) -> std::path::PathBuf {
+    pub(super) fn target(&self) -> std::path::PathBuf {
         self.folder.path().join("target")
     }
 
-    fn site(&self) -> Rc<FakeContext> {
+    pub(super) fn marks(&self) -> std::path::PathBuf {
+        self.site().marks(1)
+    }
+
+    pub(super) fn site(&self) -> Rc<FakeContext> {
         Rc::new(FakeContext(self.folder.path().to_owned()))
     }
 
-    fn desired(&self, files: &[(&str, &str)]) -> Desired {
+    pub(super) fn desired(&self, files: &[(&str, &str)]) -> Desired {
         fixture_for_tests::desired(
             self.folder.path(),
             "drone-7",
@@ -43,7 +47,7 @@ impl Fixture {
         )
     }
 
-    fn apply(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
+    pub(super) fn apply(&mut self, files: &[(&str, &str)]) -> AssignmentResult {
         let desired = self.desired(files);
         let recorded = self.memory.0.clone();
         let folder = Folder::new(self.target(), self.site());
@@ -293,4 +297,53 @@ fn a_name_as_long_as_a_file_system_allows_is_written() {
     let result = fixture.apply(&[(&one, "1"), (&other, "2")]);
     assert_eq!(result.status, ComplianceStatus::Compliant, "{result:?}");
     assert_eq!(fixture.read(&format!("app/{other}")).as_deref(), Some("2"));
+}
+
+#[test]
+fn more_files_than_one_batch_are_all_there_and_nothing_else_is() {
+    let mut fixture = Fixture::new();
+    let paths: Vec<String> = (0..2100)
+        .map(|at| format!("{}/{at}.yaml", at % 7))
+        .collect();
+    let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "one")).collect();
+    let result = fixture.apply(&files);
+    assert_eq!(result.status, ComplianceStatus::Compliant, "{result:?}");
+    for at in 0..7 {
+        let folder = fixture.target().join(format!("app/{at}"));
+        let all: Vec<_> = fs::read_dir(folder).unwrap().map(Result::unwrap).collect();
+        assert_eq!(all.len(), 300);
+        assert!(
+            all.iter()
+                .all(|file| fs::read(file.path()).unwrap() == b"one")
+        );
+    }
+}
+
+#[test]
+fn a_batch_that_fails_leaves_nothing_beside_its_files_and_names_only_what_was_written() {
+    let fixture = Fixture::new();
+    let from = fixture.folder.path().join("from");
+    fs::write(&from, "new").unwrap();
+    let target = Beneath::open(&fixture.target(), true).unwrap().unwrap();
+    let file = DesiredFile {
+        content: outhaul_bundle::Digest::of(b"new"),
+        size: 3,
+        executable: false,
+        from,
+        opened: None,
+    };
+    let mut writing = Writing::into(&target);
+    for path in ["app/a", "app/b", "app/c"] {
+        assert_eq!(writing.add(path, &file).unwrap(), 0);
+    }
+    // It came meanwhile: a file cannot take its name.
+    fs::create_dir(fixture.target().join("app/b")).unwrap();
+    writing.finish().unwrap_err();
+    let lacking = ["app/a", "app/b", "app/c"].map(|path| writing.lacks_name(path));
+    assert_eq!(lacking, [false, true, true]);
+    drop(writing);
+    let left = fs::read_dir(fixture.target().join("app")).unwrap();
+    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["a", "b"]);
 }

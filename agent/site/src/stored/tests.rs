@@ -127,3 +127,58 @@ fn every_site_that_can_be_reached_is_read_as_it_was_written() {
     };
     store.commit(read).unwrap();
 }
+
+/// How many reports wait after the same look, with these changes of it, `at_s` after the first.
+#[test]
+fn a_look_that_finds_what_was_reported_is_reported_again_after_its_time_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(Path::new(&folder.path().join("agent.db"))).unwrap();
+    let mut speaker = Speaker::new();
+    let number = 1;
+    let site = Site {
+        active: Some(Active {
+            number,
+            broken: false,
+        }),
+        ..Site::default()
+    };
+    let result = |message: &str| AssignmentResult {
+        name: "app".parse().unwrap(),
+        config_version: Digest::of(b""),
+        status: outhaul_bundle::report::ComplianceStatus::Compliant,
+        message: message.into(),
+        steps: Vec::new(),
+    };
+    let mut reported = |at_s: i64, event: Event, message: &str| {
+        speaker.reading.wall = Timestamp::from_second(at_s).unwrap();
+        let transition = Transition {
+            unchanged_ms: 3_600_000,
+            ..Transition::with(event, "", vec![result(message)])
+        };
+        let actions = match event {
+            Event::Repaired => [Action::Report(number, State::Active)],
+            _ => [Action::ReportAgain(number, State::Active)],
+        };
+        let save = |db: &Transaction<'_>| {
+            if generations::all(db)?.is_empty() {
+                rows(db, &site);
+            }
+            let before = outbox::count(db)?;
+            let author = speaker.author();
+            save(db, &author, (&site, &site), &actions, &transition)?;
+            Ok::<_, StateError>(outbox::count(db)? - before)
+        };
+        store.commit(save).unwrap()
+    };
+    let observed = Event::Observed(number);
+    assert_eq!(reported(1_000, observed, ""), 1, "the first");
+    assert_eq!(reported(1_900, observed, ""), 0);
+    assert_eq!(reported(2_800, observed, "other"), 1, "it found something");
+    assert_eq!(reported(3_700, observed, ""), 1, "it is as before again");
+    assert_eq!(reported(7_299, observed, ""), 0);
+    assert_eq!(reported(7_300, observed, ""), 1, "the last one is old");
+    assert_eq!(reported(7_000, observed, ""), 1, "by another clock");
+    assert_eq!(reported(7_100, Event::Repaired, ""), 1, "it is no look");
+    assert_eq!(reported(7_200, observed, ""), 1, "the first look after it");
+    assert_eq!(reported(7_300, observed, ""), 0);
+}

@@ -66,6 +66,8 @@ fn of_printf(bytes: &[u8]) -> String {
     for byte in bytes {
         match byte {
             b'%' => format.push_str("%%"),
+            // At its beginning it would be an option.
+            b'-' if format.is_empty() => format.push_str("\\055"),
             b' ' | b'/' | b'.' | b'_' | b'-' | b'+' | b'@' | b':' | b',' => {
                 format.push(char::from(*byte));
             }

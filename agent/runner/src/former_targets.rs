@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_kit::text::{self, quoted};
 use outhaul_reconcilers::folder;
-use outhaul_site::attention::{Attention, What};
+use outhaul_site::attention::{Attention, AttentionKind};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl FormerTarget {
         };
         let files = if left.len() == 1 { "file" } else { "files" };
         Some(Attention::of_site(
-            What::FormerTarget,
+            AttentionKind::FormerTarget,
             format!(
                 "the target of the folder reconciler was `{folder}`, and is `{}` now: {} {files} that this agent wrote into the old one are still \
                  there and are neither changed nor removed by any bundle: {}{more}",

@@ -5,7 +5,7 @@
 //! in `reports` alone, which is not partitioned: a place is taken once, whatever part its envelope lies in. In a SQLite file
 //! envelopes lie in the rows of their reports, and the same statements read them. It reads no clock and decides about no report.
 
-use super::db::{Trouble, Value, params};
+use super::db::{DbErrorKind, Value, params};
 use super::{NewReport, Session, Store, StoreError, to_sql};
 
 /// How long a part is, in milliseconds: 30 days, counted from 1970.
@@ -219,7 +219,9 @@ impl Store {
                         dropped += 1;
                         break;
                     }
-                    Err(StoreError::Sql { source }) if source.trouble() == Trouble::Busy => break,
+                    Err(StoreError::Sql { source }) if source.trouble() == DbErrorKind::Busy => {
+                        break;
+                    }
                     Err(error) => return Err(error),
                 }
             }

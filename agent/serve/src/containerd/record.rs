@@ -16,7 +16,7 @@ use crate::error::ServeError;
 /// The file's name.
 pub(super) const FILE: &str = "outhaul-mirror.json";
 const FORMAT: &str = "outhaul-containerd-v1";
-const MAX_RECORD_BYTES: u64 = 1 << 20;
+const MAX_OWN_RECORD_BYTES: u64 = 1 << 20;
 
 /// All that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Record {
     /// The record in `folder`, if there is one.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, ServeError> {
         let path = folder.join(FILE);
-        let Some(bytes) = durable::read_if_present(&path, MAX_RECORD_BYTES)? else {
+        let Some(bytes) = durable::read_if_present(&path, MAX_OWN_RECORD_BYTES)? else {
             return Ok(None);
         };
         let wrong = |problem: String| ServeError::Record {

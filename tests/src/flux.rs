@@ -157,15 +157,18 @@ impl Flux {
             let path = entry?.path();
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let (group, plural) = name.split_once('_').context("GROUP_PLURAL.yaml")?;
-            server.apply_yaml(
-                &format!(
-                    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}"
-                ),
-                &fs::read_to_string(&path)?,
-            )?;
+            let definition =
+                format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
+            server.apply_yaml(&definition, &fs::read_to_string(&path)?)?;
+            let defined = server.get(&definition)?.unwrap_or_default();
+            let versions = defined["spec"]["versions"].as_array();
+            let mut versions = versions.into_iter().flatten();
+            let stored = versions.find(|one| one["storage"] == true);
+            let version = stored.and_then(|one| one["name"].as_str());
+            let version = version.context("a stored version")?.to_owned();
             let until = Instant::now() + PATIENCE;
             while server
-                .ask("GET", &format!("/apis/{group}/v1/{plural}"), None)?
+                .ask("GET", &format!("/apis/{group}/{version}/{plural}"), None)?
                 .0
                 != 200
             {

@@ -30,6 +30,7 @@ pub const GUEST: &str = "guest";
 pub struct ApiServer {
     folder: PathBuf,
     program: PathBuf,
+    flags: &'static [&'static str],
     etcd: Child,
     server: Option<Child>,
     etcd_port: u16,
@@ -59,6 +60,31 @@ fn wait_until(what: &str, mut ready: impl FnMut() -> Result<bool>) -> Result<()>
     Ok(())
 }
 
+fn start_etcd(folder: &Path, etcd_port: u16, peer_port: u16) -> Result<Child> {
+    let client = format!("http://127.0.0.1:{etcd_port}");
+    let peer = format!("http://127.0.0.1:{peer_port}");
+    Command::new("etcd")
+        .args(["--name", "test", "--unsafe-no-fsync", "--data-dir"])
+        .arg(folder.join("etcd"))
+        .args([
+            "--listen-client-urls",
+            &client,
+            "--advertise-client-urls",
+            &client,
+        ])
+        .args([
+            "--listen-peer-urls",
+            &peer,
+            "--initial-advertise-peer-urls",
+            &peer,
+        ])
+        .args(["--initial-cluster", &format!("test={peer}")])
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(folder.join("etcd.log"))?)
+        .spawn()
+        .context("cannot start etcd")
+}
+
 impl ApiServer {
     /// A server whose files lie in `folder`; `None` where there is none to start, and the calling test is
     /// skipped.
@@ -70,6 +96,21 @@ impl ApiServer {
     /// As [`crate::skipped`].
     #[track_caller]
     pub fn start_or_skip(folder: &Path) -> Option<Result<Self>> {
+        Self::start_with_or_skip(folder, &[])
+    }
+
+    /// The same with more flags of kube-apiserver.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    ///
+    /// # Panics
+    /// As [`crate::skipped`].
+    #[track_caller]
+    pub fn start_with_or_skip(
+        folder: &Path,
+        flags: &'static [&'static str],
+    ) -> Option<Result<Self>> {
         let program = std::env::var_os("OUTHAUL_KUBE_APISERVER").map(PathBuf::from);
         let Some(program) = program.filter(|program| program.is_file()) else {
             crate::skipped(
@@ -82,10 +123,10 @@ impl ApiServer {
                 return None;
             }
         }
-        Some(Self::start(folder, program))
+        Some(Self::start(folder, program, flags))
     }
 
-    fn start(folder: &Path, program: PathBuf) -> Result<Self> {
+    fn start(folder: &Path, program: PathBuf, flags: &'static [&'static str]) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let key = [
             "-newkey",
@@ -155,31 +196,11 @@ impl ApiServer {
         fs::write(folder.join("tokens.csv"), tokens)?;
 
         let (etcd_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
-        let client = format!("http://127.0.0.1:{etcd_port}");
-        let peer = format!("http://127.0.0.1:{peer_port}");
-        let etcd = Command::new("etcd")
-            .args(["--name", "test", "--unsafe-no-fsync", "--data-dir"])
-            .arg(folder.join("etcd"))
-            .args([
-                "--listen-client-urls",
-                &client,
-                "--advertise-client-urls",
-                &client,
-            ])
-            .args([
-                "--listen-peer-urls",
-                &peer,
-                "--initial-advertise-peer-urls",
-                &peer,
-            ])
-            .args(["--initial-cluster", &format!("test={peer}")])
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.join("etcd.log"))?)
-            .spawn()
-            .context("cannot start etcd")?;
+        let etcd = start_etcd(folder, etcd_port, peer_port)?;
         let mut this = Self {
             folder: folder.to_owned(),
             program,
+            flags,
             etcd,
             server: None,
             etcd_port,
@@ -236,6 +257,7 @@ impl ApiServer {
                 "--endpoint-reconciler-type=none",
             ])
             .arg("--runtime-config=api/all=true")
+            .args(self.flags)
             .stdout(Stdio::null())
             .stderr(fs::File::create(self.folder.join("server.log"))?);
         self.server = Some(command.spawn().context("cannot start kube-apiserver")?);
@@ -296,6 +318,14 @@ impl ApiServer {
             let _ = fs::rename(&new, &path);
         }
         path
+    }
+
+    /// The certificate authority of the server.
+    ///
+    /// # Errors
+    /// When it cannot be found.
+    pub fn authority(&self) -> Result<PathBuf> {
+        Ok(fs::canonicalize(self.folder.join("ca.crt"))?)
     }
 
     /// Requests for a separate thread.

@@ -12,7 +12,9 @@ use std::sync::OnceLock;
 
 pub mod argocd;
 pub mod faketime;
+pub mod fleet;
 pub mod flux;
+pub mod helm_controller;
 pub mod kubernetes;
 mod left_alone;
 pub mod mirror;
@@ -26,7 +28,8 @@ pub mod zarf;
 pub use left_alone::{Checked, Watched, sentences};
 pub use output::{assert_reports, code, stderr, stdout};
 pub use skips::{
-    available, available_or_skip, isolated_or_skip, kalypso_or_skip, skipped, summary,
+    available, available_or_skip, isolated_or_skip, kalypso_or_skip, skipped,
+    skipped_unless_by_hand, summary,
 };
 
 /// What a program printed, and how it ended.

@@ -2,8 +2,8 @@
 //!
 //! What comes in: the reason, from a test that lacks a program or data. What goes out: a `SKIPPED` line
 //! on the process's own standard error, which the test runner does not capture, and a record below the
-//! build folder that [`summary`] reads. With `CI` set it panics instead: CI installs what tests need. It
-//! never decides that a test may be skipped.
+//! build folder that [`summary`] reads. With `CI` set it panics instead, but where no package registry has what is needed: CI
+//! installs what tests need. It never decides that a test may be skipped.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -19,6 +19,16 @@ use std::process::Command;
 pub fn skipped(reason: &str) {
     let test = name_of_the_test(Location::caller());
     assert!(!in_ci(), "{test} must run in CI: {reason}");
+    note(&test, reason);
+}
+
+/// The same for a test that needs a program which no package registry has, so that it runs by hand only: CI skips it, too.
+#[track_caller]
+pub fn skipped_unless_by_hand(reason: &str) {
+    note(&name_of_the_test(Location::caller()), reason);
+}
+
+fn note(test: &str, reason: &str) {
     let line = format!("SKIPPED: {test}: {reason}\n");
     // `eprintln!` would be captured, and thrown away since the test passes.
     let _ = io::stderr().lock().write_all(line.as_bytes());

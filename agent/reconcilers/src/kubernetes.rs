@@ -1,5 +1,5 @@
 //! The reconcilers of a cluster: plain manifests, applied to its API server by the agent itself, and the objects
-//! of a controller, Flux or Argo CD, which then does the work.
+//! of a controller, Flux, Argo CD or Fleet, which then does the work.
 //!
 //! What comes in: an assignment's manifests. What goes out: its objects on the cluster, by server-side apply
 //! under the field manager `outhaul`, each with an inventory row committed before. Everything is looked at,
@@ -23,10 +23,11 @@ use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
-use crate::settings::{ArgoCdConfig, FluxConfig, KubernetesConfig};
+use crate::settings::{ArgoCdConfig, FleetConfig, FluxConfig, KubernetesConfig};
 
 pub mod argocd;
 pub mod controller;
+pub mod fleet;
 pub mod flux;
 pub mod follows;
 pub(crate) mod inspect;
@@ -41,6 +42,7 @@ mod wait;
 
 use argocd::ArgoCd;
 use controller::{ManifestController, PlainManifests};
+use fleet::Fleet;
 use flux::Flux;
 use inspect::InspectedObject;
 use objects::DesiredObjects;
@@ -92,8 +94,23 @@ impl Kubernetes {
         }
     }
 
+    /// What is rendered for Rancher Fleet.
+    pub fn fleet(
+        config: &KubernetesConfig,
+        fleet: &FleetConfig,
+        site: Rc<dyn ReconcilerContext>,
+    ) -> Self {
+        Self {
+            controller: Box::new(Fleet::new(fleet)),
+            ..Self::new(config, site)
+        }
+    }
+
     fn read(&self, desired: &Desired) -> Result<DesiredObjects, String> {
-        objects::read(desired, &*self.site, self.controller.applies_payload())
+        let mut all = objects::read(desired, &*self.site, self.controller.payload())?;
+        let handed = self.controller.hand_on(&mut all);
+        handed.map_err(|problem| struck_out(&problem, &all.values))?;
+        Ok(all)
     }
 
     fn access(&self) -> Result<Access, ApplyError> {
@@ -392,7 +409,7 @@ impl Kubernetes {
             let meaning = self.controller.meaning(key, &applied.value);
             ledger.intend(&[self.item(desired, one, origin, &owner, meaning)])?;
             ledger.passed("object-recorded");
-            let became = one.became(&applied.value);
+            let became = one.became(&*self.controller, &applied.value);
             steps.push(step(key.to_string(), became, one.note.clone()));
         }
         let objects = looked.iter().map(|one| &one.object);

@@ -86,6 +86,16 @@ pub struct FluxConfig {
     pub ca: Option<PathBuf>,
 }
 
+/// `[fleet]`: where the cluster's Rancher Fleet fetches what bundles bring.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetConfig {
+    /// The address of `outhaul-mirror` as the cluster reaches it. Without it, repositories are applied as rendered.
+    pub mirror: Option<String>,
+    /// The certificate authority that Fleet is to trust there. Without it, the mirror's own in the state folder.
+    pub ca: Option<PathBuf>,
+}
+
 /// `[argocd]`: where the cluster's Argo CD fetches what bundles bring.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -215,14 +225,24 @@ impl ArgoCdConfig {
 impl FluxConfig {
     /// The first value that is out of its range: its key, the value, and what is allowed.
     pub fn out_of_range(&self) -> Option<OutOfRange> {
-        if let Some(problem) = no_address("flux.mirror", self.mirror.as_ref()) {
-            return Some(problem);
-        }
-        let relative = self.ca.as_ref().filter(|path| !path.is_absolute())?;
-        let found = format!("`{}`", relative.display());
-        let expected = "an absolute path, such as \"/var/lib/outhaul-agent/serve/tls/ca.pem\"";
-        Some(("flux.ca", found, expected))
+        no_address("flux.mirror", self.mirror.as_ref())
+            .or_else(|| no_authority("flux.ca", self.ca.as_ref()))
     }
+}
+
+impl FleetConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        no_address("fleet.mirror", self.mirror.as_ref())
+            .or_else(|| no_authority("fleet.ca", self.ca.as_ref()))
+    }
+}
+
+fn no_authority(key: &'static str, path: Option<&PathBuf>) -> Option<OutOfRange> {
+    let relative = path.filter(|path| !path.is_absolute())?;
+    let found = format!("`{}`", relative.display());
+    let expected = "an absolute path, such as \"/var/lib/outhaul-agent/serve/tls/ca.pem\"";
+    Some((key, found, expected))
 }
 
 impl AnsibleConfig {

@@ -94,19 +94,39 @@ pub fn argocd(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::K
 #[cfg(feature = "kubernetes")]
 pub fn flux(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::Kubernetes {
     let mut flux = config.flux.clone();
-    if flux.ca.is_none()
-        && flux
-            .mirror
-            .as_ref()
-            .is_some_and(|at| outhaul_kit::url::is_https(at))
-    {
-        flux.ca = Some(state_folder.root().join("serve/tls/ca.pem"));
-    }
+    flux.ca = authority(flux.ca, flux.mirror.as_deref(), state_folder);
     kubernetes::Kubernetes::flux(
         &config.kubernetes,
         &flux,
         Rc::new(Context(state_folder.clone())),
     )
+}
+
+/// Rancher Fleet on the cluster of a site with these settings, as [`flux`].
+#[cfg(feature = "kubernetes")]
+pub fn fleet(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::Kubernetes {
+    let mut fleet = config.fleet.clone();
+    fleet.ca = authority(fleet.ca, fleet.mirror.as_deref(), state_folder);
+    kubernetes::Kubernetes::fleet(
+        &config.kubernetes,
+        &fleet,
+        Rc::new(Context(state_folder.clone())),
+    )
+}
+
+/// The authority that is named, or else the one that the mirror made.
+#[cfg(feature = "kubernetes")]
+fn authority(
+    named: Option<PathBuf>,
+    mirror: Option<&str>,
+    state_folder: &StateFolder,
+) -> Option<PathBuf> {
+    let own = || state_folder.root().join("serve/tls/ca.pem");
+    named.or_else(|| {
+        mirror
+            .filter(|at| outhaul_kit::url::is_https(at))
+            .map(|_| own())
+    })
 }
 
 /// The reconciler for a stream that is rendered for `kind`.
@@ -137,6 +157,10 @@ pub fn reconciler(
             Box::new(argocd(config, state_folder))
         }
         #[cfg(feature = "kubernetes")]
+        (ReconcilerChoice::Auto | ReconcilerChoice::Fleet, kubernetes::fleet::KIND) => {
+            Box::new(fleet(config, state_folder))
+        }
+        #[cfg(feature = "kubernetes")]
         (ReconcilerChoice::Auto | ReconcilerChoice::Flux, kubernetes::flux::KIND) => {
             Box::new(flux(config, state_folder))
         }
@@ -149,6 +173,7 @@ pub fn reconciler(
         (
             site @ (ReconcilerChoice::Ansible
             | ReconcilerChoice::ArgoCd
+            | ReconcilerChoice::Fleet
             | ReconcilerChoice::Flux
             | ReconcilerChoice::Kubernetes
             | ReconcilerChoice::Zarf
@@ -213,6 +238,7 @@ pub fn for_items_of(kind: &str, config: &AgentConfig) -> AgentConfig {
         ansible::KIND,
         "kubernetes",
         "argocd",
+        "fleet",
         "flux",
         "zarf",
         hook::KIND,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outhaul_reconcilers::settings::{
-    AnsibleConfig, ApplyConfig, ArgoCdConfig, FluxConfig, FolderConfig, HookConfig,
+    AnsibleConfig, ApplyConfig, ArgoCdConfig, FleetConfig, FluxConfig, FolderConfig, HookConfig,
     KubernetesConfig, ReconcilerChoice, ZarfConfig,
 };
 use serde::Deserialize;
@@ -77,6 +77,8 @@ pub struct AgentConfig {
     pub argocd: ArgoCdConfig,
     /// Where the cluster's Flux fetches.
     pub flux: FluxConfig,
+    /// Where the cluster's Rancher Fleet fetches what bundles bring.
+    pub fleet: FleetConfig,
     /// The Zarf reconciler's settings.
     pub zarf: ZarfConfig,
     /// The hook program's settings.
@@ -193,6 +195,7 @@ impl Default for AgentConfig {
             kubernetes: KubernetesConfig::default(),
             argocd: ArgoCdConfig::default(),
             flux: FluxConfig::default(),
+            fleet: FleetConfig::default(),
             zarf: ZarfConfig::default(),
             hook: HookConfig::default(),
             observe: ObserveConfig::default(),
@@ -375,6 +378,7 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
         .or_else(|| config.kubernetes.out_of_range())
         .or_else(|| config.argocd.out_of_range())
         .or_else(|| config.flux.out_of_range())
+        .or_else(|| config.fleet.out_of_range())
         .or_else(|| config.zarf.out_of_range())
         .or_else(|| config.hook.out_of_range(&config.reconciler))
         .or_else(|| config.folder.out_of_range())

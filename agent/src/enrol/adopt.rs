@@ -96,7 +96,10 @@ pub(super) fn adopt(
                     ansible::known_again(&apply::Context(state_folder.clone()), &desired, oldest),
                     Vec::new(),
                 )
-            } else if matches!(kind.as_str(), "kubernetes" | "argocd" | "flux" | "zarf") {
+            } else if matches!(
+                kind.as_str(),
+                "kubernetes" | "argocd" | "fleet" | "flux" | "zarf"
+            ) {
                 (objects(state_folder, config, &kind, &desired), Vec::new())
             } else {
                 known_in(&folder, &desired, &mut values)
@@ -237,6 +240,7 @@ fn objects(
     }
     let reconciler = match kind {
         "argocd" => apply::argocd(config, state_folder),
+        "fleet" => apply::fleet(config, state_folder),
         "flux" => apply::flux(config, state_folder),
         _ => Kubernetes::new(&config.kubernetes, site()),
     };

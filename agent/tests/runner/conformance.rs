@@ -12,6 +12,7 @@ use outhaul_bundle::report::{GenerationState, ReportEvent};
 use outhaul_test_kit::{Centre, Draft, Load};
 
 use crate::reconciler_argocd::ArgoCd;
+use crate::reconciler_fleet::Fleet;
 use crate::reconciler_flux::Flux;
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconciler_symphony::Symphony;
@@ -82,6 +83,11 @@ fn the_kubernetes_reconciler_conforms() {
 #[test]
 fn argo_cd_conforms() {
     conforms(ArgoCd::new());
+}
+
+#[test]
+fn rancher_fleet_conforms() {
+    conforms(Fleet::new());
 }
 
 #[test]

@@ -22,8 +22,15 @@ pub struct Kubernetes {
 impl Kubernetes {
     #[track_caller]
     pub fn new() -> Option<Self> {
+        Self::with_flags(&[])
+    }
+
+    /// The same, with these flags of the API server.
+    #[track_caller]
+    pub fn with_flags(flags: &'static [&'static str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let server = ApiServer::start_or_skip(&folder.path().join("server"))?.unwrap();
+        let server = folder.path().join("server");
+        let server = ApiServer::start_with_or_skip(&server, flags)?.unwrap();
         let kubeconfig = server.kubeconfig(ADMIN);
         Some(Self {
             folder,

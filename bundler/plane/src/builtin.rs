@@ -58,6 +58,12 @@ pub const ALL: &[Builtin] = &[
         text: include_str!("../templates/env-file.yaml"),
     },
     Builtin {
+        name: "fleet-bundle",
+        kind: TemplateType::Reconciler,
+        purpose: "Rancher Fleet deploys the workload's files, which come with the bundle",
+        text: include_str!("../templates/fleet-bundle.yaml"),
+    },
+    Builtin {
         name: "flux-git",
         kind: TemplateType::Reconciler,
         purpose: "Flux applies the workload from git",

@@ -170,11 +170,10 @@ impl<T> Isolation<T> {
         let mut rendered = rendered.into_iter();
         let is_sound =
             reused > 0 || self.is_empty() || rendered.any(|name| !left_out.contains(&name));
-        match (is_sound, is_stalled) {
-            (true, _) => Written::Rest,
-            (false, true) => Written::NoStream,
-            (false, false) if self.kept.is_empty() => Written::Nothing,
-            (false, false) => Written::Rest,
+        match is_stalled {
+            true if !is_sound => Written::NoStream,
+            false if !is_sound && self.kept.is_empty() => Written::Nothing,
+            _ => Written::Rest,
         }
     }
 

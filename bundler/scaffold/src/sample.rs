@@ -36,7 +36,8 @@ fn storage(plan: &ScaffoldPlan, reconciler: &str) -> &'static str {
 /// The value of the storage label for playbooks, where there are manifests for clusters, too.
 const PLAYBOOK: &str = "playbook";
 /// Reconcilers whose manifests, in git, are Kubernetes objects.
-const OBJECTS: [&str; 5] = [
+const OBJECTS: [&str; 6] = [
+    "fleet-bundle",
     "flux-git",
     "argocd-git",
     "rancher-fleet",

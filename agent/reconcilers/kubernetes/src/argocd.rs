@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::Health;
 use crate::health::condition;
 use crate::manifest::Key;
+use crate::omitted;
 
 /// The group of Argo CD's kinds.
 pub const GROUP: &str = "argoproj.io";
@@ -249,32 +250,10 @@ pub fn status_text(object: &Value) -> String {
 pub fn as_written(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(spec) = object.get_mut("spec") {
-        leave_out_empty(spec);
+        // An empty `automated` switches automated sync on.
+        omitted::leave_out_empty(spec, &["automated", "enabled"]);
     }
     object
-}
-
-fn leave_out_empty(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.values_mut().for_each(leave_out_empty);
-            // An empty `automated` switches automated sync on.
-            let is_kept = |name: &str| ["automated", "enabled"].contains(&name);
-            fields.retain(|name, value| is_kept(name) || !is_empty(value));
-        }
-        Value::Array(all) => all.iter_mut().for_each(leave_out_empty),
-        _ => {}
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(all) => all.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) => false,
-    }
 }
 
 /// What stays on the cluster when `object` is deleted, and why.

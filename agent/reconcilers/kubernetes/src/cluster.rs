@@ -19,6 +19,10 @@ use crate::config::Access;
 use crate::manifest::Key;
 use crate::status::Reason;
 
+mod managers;
+
+pub use managers::{applied_by_us, is_applied_by_us, other_managers};
+
 /// Objects in one page of a list.
 const PAGE: usize = 500;
 /// Most objects that are named as still being in a namespace.
@@ -354,6 +358,39 @@ impl Cluster {
         Ok(Some(all))
     }
 
+    /// The objects of a kind in `namespace` that have all these labels, by name only: neither their content nor their status.
+    ///
+    /// # Errors
+    /// [`ClientError`]
+    pub fn labelled(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: &str,
+        labels: &[(&str, &str)],
+    ) -> Result<Vec<(Key, Value)>, ClientError> {
+        let key = |name: &str| Key {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        };
+        let Some(resource) = self.resource_of(&key(""))? else {
+            return Ok(Vec::new());
+        };
+        let mut all = Vec::new();
+        self.each(&resource.list_path(Some(namespace)), &mut |item| {
+            let metadata = &item["metadata"];
+            let fits = |(label, value): &(&str, &str)| metadata["labels"][*label] == **value;
+            if labels.iter().all(fits) {
+                let name = metadata["name"].as_str().unwrap_or_default();
+                all.push((key(name), item.clone()));
+            }
+            all.len() < MOST_LISTED
+        })?;
+        Ok(all)
+    }
+
     /// Gives every item of a list to `look`, by name only, until it answers no.
     fn each(&self, path: &str, look: &mut dyn FnMut(&Value) -> bool) -> Result<(), ClientError> {
         self.each_of(path, NAMES_ONLY, look)
@@ -437,39 +474,4 @@ fn counts(kind: &str, item: &Value) -> bool {
 
 fn encoded(text: &str) -> String {
     percent::encoded(text).to_string()
-}
-
-/// The managers other than ourselves that set fields of `object`, sorted.
-pub fn other_managers(object: &Value) -> Vec<String> {
-    let entries = object["metadata"]["managedFields"]
-        .as_array()
-        .map(Vec::as_slice);
-    let mut names: Vec<String> = entries
-        .unwrap_or_default()
-        .iter()
-        .filter(|entry| entry["subresource"].as_str().is_none_or(str::is_empty))
-        .filter_map(|entry| entry["manager"].as_str())
-        .filter(|manager| *manager != FIELD_MANAGER)
-        .map(ToOwned::to_owned)
-        .collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
-/// Whether we applied fields of `object`.
-pub fn is_applied_by_us(object: &Value) -> bool {
-    our_entry(object).is_some()
-}
-
-/// The fields of `object` that we applied and that nobody has set to another value since, as the server keeps them; null
-/// when there are none.
-pub fn applied_by_us(object: &Value) -> &Value {
-    our_entry(object).map_or(&Value::Null, |entry| &entry["fieldsV1"])
-}
-
-fn our_entry(object: &Value) -> Option<&Value> {
-    let entries = object["metadata"]["managedFields"].as_array()?;
-    let ours = |entry: &&Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
-    entries.iter().find(ours)
 }

@@ -48,8 +48,11 @@ pub fn has_answered(object: &Value) -> bool {
 /// The source that `object` is made from.
 pub fn source_of(object: &Value) -> Option<Key> {
     let reference = match object["kind"].as_str()? {
-        "Kustomization" => &object["spec"]["sourceRef"],
-        "HelmRelease" => &object["spec"]["chartRef"],
+        "Kustomization" | "HelmChart" => &object["spec"]["sourceRef"],
+        "HelmRelease" => match chart_of(object) {
+            Some(chart) => return Some(chart),
+            None => &object["spec"]["chartRef"],
+        },
         _ => return None,
     };
     let namespace = reference["namespace"].as_str();
@@ -63,6 +66,28 @@ pub fn source_of(object: &Value) -> Option<Key> {
             .map(ToOwned::to_owned),
         name: reference["name"].as_str()?.to_owned(),
     })
+}
+
+/// The `HelmChart` that Flux made for the `HelmRelease` `object`, which names none by itself.
+pub fn chart_of(object: &Value) -> Option<Key> {
+    (object["kind"] == "HelmRelease").then_some(())?;
+    let (namespace, name) = object["status"]["helmChart"].as_str()?.split_once('/')?;
+    Some(Key {
+        group: SOURCE.to_owned(),
+        kind: "HelmChart".to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+    })
+}
+
+/// What Flux says that somebody changed in what the `HelmRelease` `object` installed, where Flux is to report it and
+/// not to put it back.
+pub fn drifted(object: &Value) -> Option<String> {
+    let spec = &object["spec"];
+    let reports = object["kind"] == "HelmRelease"
+        && spec["driftDetection"]["mode"] == "warn"
+        && !is_suspended(object);
+    reports.then(|| condition(&object["status"], "Drifted", "True"))?
 }
 
 /// What Flux says of `object` now, word for word: that it is ready, and by which revision.
@@ -99,17 +124,26 @@ pub fn health(object: &Value, source: Option<&Value>) -> Health {
     if !observed && !about_this("Ready") && !about_this("Reconciling") {
         return Health::Silent("no controller of Flux has looked at it yet".into());
     }
-    if about_this("Stalled")
+    let answered = has_answered(object);
+    if answered
+        && about_this("Stalled")
         && let Some(said) = condition(status, "Stalled", "True")
     {
-        return Health::Failed(said);
+        // It may have given up an older chart than the one that its source has now.
+        if object["kind"] == "HelmRelease"
+            && let Some(why) = source.and_then(|source| behind(object, source))
+        {
+            return Health::Waiting(why);
+        }
+        // What it stumbled over is said elsewhere than that it has given up.
+        let cause = condition(status, "Ready", "False").filter(|cause| *cause != said);
+        return Health::Failed(cause.map_or(said.clone(), |cause| format!("{said}; {cause}")));
     }
     if about_this("Ready")
         && let Some(said) = condition(status, "Ready", "False")
     {
         return Health::Failing(said);
     }
-    let answered = has_answered(object);
     let under_way =
         condition(status, "Reconciling", "True").or_else(|| condition(status, "Ready", "Unknown"));
     match under_way {
@@ -130,11 +164,27 @@ pub fn health(object: &Value, source: Option<&Value>) -> Health {
 
 /// Why `object` is not what its source has now.
 fn behind(object: &Value, source: &Value) -> Option<String> {
-    let applied = object["status"]["lastAppliedRevision"].as_str()?;
     let fetched = source["status"]["artifact"]["revision"].as_str()?;
-    let is_kustomization = object["kind"] == "Kustomization";
-    (is_kustomization && applied != fetched)
-        .then(|| format!("it has applied {applied}, and its source has {fetched}"))
+    let status = &object["status"];
+    let attempted = status["lastAttemptedRevision"].as_str();
+    let (has, is_current) = match (object["kind"].as_str()?, source["kind"].as_str()) {
+        ("Kustomization", _) => {
+            let applied = status["lastAppliedRevision"].as_str()?;
+            (applied, applied == fetched)
+        }
+        ("HelmChart", _) => {
+            let seen = status["observedSourceArtifactRevision"].as_str()?;
+            (seen, seen == fetched)
+        }
+        ("HelmRelease", Some("HelmChart")) => (attempted?, attempted? == fetched),
+        // The version of an artifact may stay, with another chart behind it.
+        ("HelmRelease", Some("OCIRepository")) => {
+            let digest = status["lastAttemptedRevisionDigest"].as_str()?;
+            (digest, fetched.ends_with(digest))
+        }
+        _ => return None,
+    };
+    (!is_current).then(|| format!("it has applied {has}, and its source has {fetched}"))
 }
 
 /// What stays on the cluster when `object` is deleted, and why.

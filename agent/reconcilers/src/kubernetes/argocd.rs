@@ -10,7 +10,7 @@ use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, argocd, clus
 use serde_json::Value;
 
 use super::controller::ManifestController;
-use super::objects::DesiredObjects;
+use super::objects::{DesiredObjects, PayloadUse};
 use super::original;
 use super::ownership::uid_of;
 use crate::error::ApplyError;
@@ -44,8 +44,8 @@ impl ManifestController for ArgoCd {
         KIND
     }
 
-    fn applies_payload(&self) -> bool {
-        false
+    fn payload(&self) -> PayloadUse {
+        PayloadUse::Fetched
     }
 
     fn watches(&self, key: &Key) -> bool {

@@ -10,7 +10,7 @@ use outhaul_bundle::Digest;
 use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, Resource, health};
 use serde_json::Value;
 
-use super::objects::DesiredObjects;
+use super::objects::{DesiredObjects, PayloadUse};
 use crate::error::ApplyError;
 
 /// One kind of stream that goes to a cluster.
@@ -18,9 +18,17 @@ pub trait ManifestController: fmt::Debug {
     /// Its name in the index and the inventory.
     fn kind(&self) -> &'static str;
 
-    /// Whether the agent applies the workload's own manifests. Otherwise the controller fetches them.
-    fn applies_payload(&self) -> bool {
-        true
+    /// What becomes of the workload's own files.
+    fn payload(&self) -> PayloadUse {
+        PayloadUse::Applied
+    }
+
+    /// Puts the workload's own files into what is wanted, where they are handed on.
+    ///
+    /// # Errors
+    /// One sentence: they cannot be.
+    fn hand_on(&self, _all: &mut DesiredObjects) -> Result<(), String> {
+        Ok(())
     }
 
     /// Whether it looks at objects of `key`'s kind: what is deleted of these is waited for.
@@ -77,6 +85,20 @@ pub trait ManifestController: fmt::Debug {
         Ok(Vec::new())
     }
 
+    /// What is taken apart only when the object `found` and what the controller made of it are gone, and is waited for, too. It
+    /// is looked up before the object is deleted.
+    ///
+    /// # Errors
+    /// [`ClientError`] of the server.
+    fn outlasting(
+        &self,
+        _cluster: &Cluster,
+        _key: &Key,
+        _found: &Value,
+    ) -> Result<Vec<(Key, Value)>, ClientError> {
+        Ok(Vec::new())
+    }
+
     /// Why what is fetched on this site cannot be had by anybody, whatever bundle says so.
     fn nothing_to_fetch_from(&self) -> Option<ApplyError> {
         None
@@ -99,6 +121,20 @@ pub trait ManifestController: fmt::Debug {
     /// [`ClientError`] of the server.
     fn health(&self, _cluster: &Cluster, _key: &Key, found: &Value) -> Result<Health, ClientError> {
         Ok(health::health(found))
+    }
+
+    /// What somebody changed in what the controller made of an object, in the controller's own words, where it is to
+    /// leave that as it is.
+    ///
+    /// # Errors
+    /// [`ClientError`] of the server.
+    fn drifted(
+        &self,
+        _cluster: &Cluster,
+        _key: &Key,
+        _found: &Value,
+    ) -> Result<Option<String>, ClientError> {
+        Ok(None)
     }
 
     /// What the controller says of an object that is well.

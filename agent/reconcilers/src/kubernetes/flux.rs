@@ -8,8 +8,9 @@ use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, Resource, fl
 use serde_json::Value;
 
 use super::controller::ManifestController;
-use super::objects::DesiredObjects;
+use super::objects::{DesiredObjects, PayloadUse};
 use super::original;
+use super::ownership::uid_of;
 use crate::error::ApplyError;
 use crate::settings::FluxConfig;
 
@@ -41,8 +42,8 @@ impl ManifestController for Flux {
         KIND
     }
 
-    fn applies_payload(&self) -> bool {
-        false
+    fn payload(&self) -> PayloadUse {
+        PayloadUse::Fetched
     }
 
     fn watches(&self, key: &Key) -> bool {
@@ -100,14 +101,62 @@ impl ManifestController for Flux {
         original::silent_mirror(self.config.mirror.as_deref()?)
     }
 
-    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, ClientError> {
-        let mut source = None;
-        if let Some(from) = flux::source_of(found)
-            && let Some(resource) = cluster.resource_of(&from)?
-        {
-            source = cluster.get(&resource, &from)?;
+    /// The `HelmChart` that a `HelmRelease` made: it looks at its repository by itself, and only when it is asked.
+    fn made(
+        &self,
+        cluster: &Cluster,
+        key: &Key,
+        uid: &str,
+    ) -> Result<Vec<(Key, Value)>, ClientError> {
+        if key.group != flux::HELM {
+            return Ok(Vec::new());
         }
-        Ok(flux::health_of(key, found, source.as_ref()))
+        let release = look_up(cluster, key)?.filter(|release| uid_of(release) == uid);
+        let Some(chart) = release.as_ref().and_then(flux::chart_of) else {
+            return Ok(Vec::new());
+        };
+        let found = look_up(cluster, &chart)?;
+        Ok(found.map(|found| (chart, found)).into_iter().collect())
+    }
+
+    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, ClientError> {
+        let from = flux::source_of(found);
+        let source = match &from {
+            Some(from) => look_up(cluster, from)?,
+            None => None,
+        };
+        let own = flux::health_of(key, found, source.as_ref());
+        let (Some(from), Some(source)) = (from, source) else {
+            return Ok(own);
+        };
+        // What Flux said last may be about an older artifact than its source is to have by now.
+        let follows = match own {
+            Health::Failed(_) => true,
+            Health::Ready => is_of_charts(key) && !flux::is_suspended(found),
+            _ => false,
+        };
+        if !follows {
+            return Ok(own);
+        }
+        let why = |why: String| format!("its `{} {}`: {why}", from.kind, from.name);
+        Ok(match self.health(cluster, &from, &source)? {
+            Health::Waiting(said) => Health::Waiting(why(said)),
+            Health::Silent(said) => Health::Silent(why(said)),
+            // The chart that Flux made of a release is in no bundle, and is reported nowhere else.
+            Health::Failing(said) if own == Health::Ready && from.kind == "HelmChart" => {
+                Health::Failing(why(said))
+            }
+            _ => own,
+        })
+    }
+
+    fn drifted(
+        &self,
+        _cluster: &Cluster,
+        _key: &Key,
+        found: &Value,
+    ) -> Result<Option<String>, ClientError> {
+        Ok(flux::drifted(found))
     }
 
     fn status_text(
@@ -133,4 +182,15 @@ impl ManifestController for Flux {
             help: format!("{SEE_PODS}; start what does not; the agent tries again automatically"),
         }
     }
+}
+
+fn look_up(cluster: &Cluster, key: &Key) -> Result<Option<Value>, ClientError> {
+    match cluster.resource_of(key)? {
+        Some(resource) => cluster.get(&resource, key),
+        None => Ok(None),
+    }
+}
+
+fn is_of_charts(key: &Key) -> bool {
+    key.group == flux::HELM || key.kind == "HelmChart"
 }

@@ -60,9 +60,10 @@ impl InspectedObject {
     }
 
     /// Whether applying made a difference. What a controller wrote meanwhile is none of it.
-    pub fn became(&self, applied: &Value) -> &'static str {
+    pub fn became(&self, controller: &dyn ManifestController, applied: &Value) -> &'static str {
+        let written = |object: &Value| controller.as_written(&self.object.key, object.clone());
         match &self.found {
-            Some(found) if differ::differing(found, applied).is_empty() => "ok",
+            Some(found) if differ::differing(&written(found), &written(applied)).is_empty() => "ok",
             _ => "changed",
         }
     }
@@ -322,14 +323,18 @@ pub enum ObjectState {
     Drifted(String),
     /// It is, this is how it does, and what its controller says of it.
     AsApplied(Health, String),
+    /// It is, and is well; what its controller made of it was changed by somebody, in the controller's words.
+    ChangedBeneath(String),
 }
 
-/// Compares one object with what applying it would make of it.
+/// Compares one object with what applying it would make of it, and with `look_beneath` asks its controller whether what
+/// that made of it is as it should be.
 pub fn drift(
     cluster: &Cluster,
     controller: &dyn ManifestController,
     wanted: &DesiredObject,
     mark: Option<&OwnershipRecord>,
+    look_beneath: bool,
 ) -> Result<ObjectState, ClientError> {
     let key = &wanted.object.key;
     let found = match resource(cluster, &wanted.object)? {
@@ -366,6 +371,12 @@ pub fn drift(
             );
             if fields.is_empty() {
                 let health = controller.health(cluster, key, &found)?;
+                if look_beneath
+                    && health == Health::Ready
+                    && let Some(words) = controller.drifted(cluster, key, &found)?
+                {
+                    return Ok(ObjectState::ChangedBeneath(words));
+                }
                 let words = controller.status_text(cluster, key, &found)?;
                 return Ok(ObjectState::AsApplied(health, words));
             }

@@ -51,6 +51,17 @@ pub enum ConflictPolicy {
     Force,
 }
 
+/// What becomes of a workload's own files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadUse {
+    /// The agent applies the manifests among them.
+    Applied,
+    /// The controller fetches them.
+    Fetched,
+    /// The controller gets them within an object.
+    HandedOn,
+}
+
 /// One object and the file that it is from.
 #[derive(Debug)]
 pub struct DesiredObject {
@@ -71,20 +82,22 @@ pub struct DesiredObjects {
     pub settings: ApplySettings,
     /// The objects, in the order in which they are applied.
     pub objects: Vec<DesiredObject>,
+    /// The workload's own files by their paths, where they are handed on.
+    pub payload: Vec<(String, Zeroizing<String>)>,
     /// Files that hold no manifests.
     pub others: Vec<String>,
     /// Values that must not be shown.
     pub values: Vec<Zeroizing<String>>,
 }
 
-/// Reads the files of `desired`; with `payload` the workload's own, too.
+/// Reads the files of `desired`; of the workload's own as `payload` says.
 ///
 /// # Errors
 /// One sentence with the file.
 pub fn read(
     desired: &Desired,
     site: &dyn ReconcilerContext,
-    payload: bool,
+    payload: PayloadUse,
 ) -> Result<DesiredObjects, String> {
     let mut all = DesiredObjects {
         assignment: desired.assignment.name.to_string(),
@@ -99,14 +112,14 @@ fn fill(
     all: &mut DesiredObjects,
     desired: &Desired,
     site: &dyn ReconcilerContext,
-    with_payload: bool,
+    payload_use: PayloadUse,
 ) -> Result<(), String> {
     let keys = site.keys().map_err(|error| error.to_string())?;
     let mut budget = Budget::default();
     let mut said = false;
     for (at, (file, path, shown)) in desired.files().enumerate() {
         let payload = at >= desired.assignment.files.len();
-        if payload && !with_payload {
+        if payload && payload_use == PayloadUse::Fetched {
             continue;
         }
         let ending = file
@@ -114,10 +127,13 @@ fn fill(
             .as_str()
             .rsplit_once('.')
             .map_or("", |(_, ending)| ending);
-        if !matches!(
-            ending.to_ascii_lowercase().as_str(),
-            "yaml" | "yml" | "json"
-        ) {
+        let hands_on = payload && payload_use == PayloadUse::HandedOn;
+        if !hands_on
+            && !matches!(
+                ending.to_ascii_lowercase().as_str(),
+                "yaml" | "yml" | "json"
+            )
+        {
             all.others.push(shown);
             continue;
         }
@@ -127,7 +143,9 @@ fn fill(
         let text = match opened {
             Some(opened) => {
                 all.values.extend(opened.values);
-                no_sealed_names(&*keys, &path, &shown)?;
+                if !hands_on {
+                    no_sealed_names(&*keys, &path, &shown)?;
+                }
                 opened.text
             }
             None => {
@@ -138,6 +156,10 @@ fn fill(
                 Zeroizing::new(text)
             }
         };
+        if hands_on {
+            all.payload.push((file.path.to_string(), text));
+            continue;
+        }
         for object in manifest::objects(&text, &shown, &mut budget)? {
             if object.key.group == OWN_GROUP {
                 if payload || said {

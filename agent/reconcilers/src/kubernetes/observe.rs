@@ -31,7 +31,9 @@ impl ObjectsSeen {
     pub(crate) fn add(&mut self, name: String, state: ObjectState) {
         self.count += 1;
         match state {
-            ObjectState::Drifted(why) => self.drifted.push(step(name, "changed", why)),
+            ObjectState::Drifted(why) | ObjectState::ChangedBeneath(why) => {
+                self.drifted.push(step(name, "changed", why));
+            }
             ObjectState::AsApplied(Health::Ready, words) => {
                 if !words.is_empty() {
                     self.well.push(step(name, "ok", words));
@@ -86,7 +88,9 @@ impl Kubernetes {
             heartbeat.beat();
             let key = &wanted.object.key;
             let mark = inspect::mark_of(recorded, key);
-            let state = inspect::drift(&cluster, &*self.controller, wanted, mark.as_ref())?;
+            // What somebody changed beneath says nothing about a bundle that has just been applied.
+            let controller = &*self.controller;
+            let state = inspect::drift(&cluster, controller, wanted, mark.as_ref(), ask)?;
             seen.add(key.to_string(), state);
         }
         // A controller that has stopped says for ever what it said last: whether it answers is seen at the next look.

@@ -2,12 +2,16 @@
 //!
 //! What comes in: the address that an object fetches from, and that of `outhaul-mirror`. What goes out: the
 //! mirror's address with the original name behind it, so that people see what it stands for; and whether anybody
-//! answers there. It fetches nothing.
+//! answers there; and the authority that is to be trusted there. It fetches nothing.
 
 use outhaul_kit::url::UrlParts;
 
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::Path;
 use std::time::Duration;
+
+use outhaul_kit::bounds::MAX_PRIVATE_AUTHORITY_BYTES;
+use outhaul_kit::durable;
 
 use crate::error::ApplyError;
 
@@ -40,6 +44,35 @@ pub fn silent_mirror(mirror: &str) -> Option<ApplyError> {
                agent tries again automatically"
             .into(),
     })
+}
+
+/// The certificate authority at `path` that the controller of `[section]` is to trust; none for a mirror without TLS.
+pub fn authority(path: Option<&Path>, section: &str) -> Result<Option<String>, ApplyError> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let who = match section {
+        "fleet" => "Fleet",
+        _ => "Flux",
+    };
+    let unusable = |problem: String| ApplyError::Cluster {
+        problem: format!(
+            "the certificate authority that {who} is to trust cannot be used: {problem}"
+        ),
+        help: format!(
+            "set `ca` under `[{section}]` in agent.toml to the `ca.pem` that `outhaul-mirror` made at its first start"
+        ),
+    };
+    let bytes = durable::read(path, MAX_PRIVATE_AUTHORITY_BYTES)
+        .map_err(|error| unusable(error.to_string()))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    match text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE KEY") {
+        true => Ok(Some(text)),
+        false => Err(unusable(format!(
+            "`{}` is not a certificate",
+            path.display()
+        ))),
+    }
 }
 
 /// Where the mirror serves the git repository or OCI artifact at `url`; `None` for what it does not serve.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{ClientError, Cluster, Key, Reason, Resource, argocd, flux, order};
+use outhaul_kubernetes::{ClientError, Cluster, Key, Reason, Resource, argocd, fleet, flux, order};
 use serde_json::Value;
 
 use super::controller::ManifestController;
@@ -162,10 +162,28 @@ fn remove(
         Err(trouble) => return Ok(Err(trouble)),
     };
     let remains_after = |found: &Value| manner.controller.remains_after(found).unwrap_or_default();
+    let mut outlasting = Vec::new();
+    if manner.controller.watches(key) {
+        let looked_up = cluster.get(&resource, key).and_then(|found| match found {
+            Some(found) => manner.controller.outlasting(cluster, key, &found),
+            None => Ok(Vec::new()),
+        });
+        match looked_up {
+            Ok(found) => outlasting = found,
+            Err(trouble) => return Ok(Err(trouble)),
+        }
+    }
+    let wait = |uid: &str| {
+        let made = MadeObjects {
+            key,
+            uid,
+            outlasting: &outlasting,
+        };
+        wait_until_gone(cluster, &resource, made, manner, heartbeat)
+    };
     match delete(cluster, &resource, key, mark) {
         Ok(Deleted::Going(found) | Deleted::Was(found)) if manner.controller.watches(key) => {
-            let uid = uid_of(&found);
-            let gone = wait_until_gone(cluster, &resource, key, uid, manner, heartbeat)?;
+            let gone = wait(uid_of(&found))?;
             Ok(gone.map(|still| not_gone(key, still, manner, remains_after(&found))))
         }
         // It went before a power cut; what its controller made of it may still be there.
@@ -173,7 +191,7 @@ fn remove(
             let Ownership::Made(uid) = &mark.origin else {
                 return Ok(Ok(RemovalOutcome::Removed(WAS_NOT.into())));
             };
-            let gone = wait_until_gone(cluster, &resource, key, uid, manner, heartbeat)?;
+            let gone = wait(uid)?;
             Ok(gone.map(|still| not_gone(key, still, manner, WAS_NOT.into())))
         }
         Ok(Deleted::WasNot) => Ok(Ok(RemovalOutcome::Removed(WAS_NOT.into()))),
@@ -211,13 +229,23 @@ fn not_gone(
     ))
 }
 
-/// Waits until the object `key` with `uid` is gone, and what its controller made of it. Returns what is still there at the
-/// end.
+/// An object that is deleted, and what its controller takes apart after it.
+#[derive(Clone, Copy)]
+struct MadeObjects<'a> {
+    key: &'a Key,
+    uid: &'a str,
+    outlasting: &'a [(Key, Value)],
+}
+
+/// Waits until an object is gone, and what its controller made of it. Returns what is still there at the end.
 fn wait_until_gone(
     cluster: &Cluster,
     resource: &Resource,
-    key: &Key,
-    uid: &str,
+    MadeObjects {
+        key,
+        uid,
+        outlasting,
+    }: MadeObjects<'_>,
     manner: PruneOptions<'_>,
     heartbeat: &Heartbeat,
 ) -> Result<Result<Option<(Key, Value)>, ClientError>, ApplyError> {
@@ -228,7 +256,10 @@ fn wait_until_gone(
             Some(own) => Ok(Some((key.clone(), own))),
             None => {
                 let made = manner.controller.made(cluster, key, uid)?;
-                Ok(made.into_iter().next())
+                match made.into_iter().next() {
+                    Some(first) => Ok(Some(first)),
+                    None => still_there(cluster, outlasting),
+                }
             }
         }
     };
@@ -246,6 +277,22 @@ fn wait_until_gone(
         heartbeat.beat();
         std::thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// The first of `all` that is still the same object.
+fn still_there(
+    cluster: &Cluster,
+    all: &[(Key, Value)],
+) -> Result<Option<(Key, Value)>, ClientError> {
+    for (key, before) in all {
+        if let Some(resource) = cluster.resource_of(key)?
+            && let Some(found) = cluster.get(&resource, key)?
+            && uid_of(&found) == uid_of(before)
+        {
+            return Ok(Some((key.clone(), found)));
+        }
+    }
+    Ok(None)
 }
 
 /// What came of deleting one object.
@@ -348,6 +395,9 @@ fn waits_for(found: &Value) -> String {
             .map(ToOwned::to_owned)
             .collect()
     };
+    if found["type"] == "helm.sh/release.v1" {
+        return "Fleet's agent has not uninstalled the release that it records".into();
+    }
     if found["metadata"]["deletionTimestamp"].is_null() {
         return "nobody has begun to remove it, which Kubernetes' garbage collector does \
                 (kube-controller-manager)"
@@ -360,6 +410,7 @@ fn waits_for(found: &Value) -> String {
     }
     let said = match found["apiVersion"].as_str() {
         Some(api) if api.starts_with(argocd::GROUP) => argocd::keeps(found),
+        Some(api) if api.starts_with(fleet::GROUP) => fleet::keeps(found),
         _ => flux::keeps(found),
     };
     let said = said.map_or_else(String::new, |said| format!(" ({said})"));

@@ -17,6 +17,8 @@ pub enum ReconcilerChoice {
     Ansible,
     /// Argo CD on a cluster.
     ArgoCd,
+    /// Rancher Fleet on a cluster.
+    Fleet,
     /// Flux on a cluster.
     Flux,
     /// A watched folder.
@@ -38,6 +40,7 @@ impl ReconcilerChoice {
             Self::Auto => "auto",
             Self::Ansible => "ansible",
             Self::ArgoCd => "argocd",
+            Self::Fleet => "fleet",
             Self::Flux => "flux",
             Self::Folder => "folder",
             Self::Kubernetes => "kubernetes",
@@ -56,6 +59,7 @@ impl TryFrom<String> for ReconcilerChoice {
             Self::Auto,
             Self::Ansible,
             Self::ArgoCd,
+            Self::Fleet,
             Self::Flux,
             Self::Folder,
             Self::Kubernetes,

@@ -46,7 +46,7 @@ pub fn compare(
             };
             seen.add(
                 name,
-                inspect::drift(cluster, &PlainManifests, &wanted, None)?,
+                inspect::drift(cluster, &PlainManifests, &wanted, None, false)?,
             );
         }
     }

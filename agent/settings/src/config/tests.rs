@@ -57,6 +57,7 @@ fn the_operators_page_has_every_key_with_its_default() {
         "ansible",
         "kubernetes",
         "argocd",
+        "fleet",
         "flux",
         "hook",
         "repository",

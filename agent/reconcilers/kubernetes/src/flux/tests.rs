@@ -93,3 +93,89 @@ fn what_rests_is_ready_and_what_it_leaves_behind_is_reported() {
     let address = json!({"kind": "HelmRepository", "spec": {"type": "oci"}});
     assert_eq!(health(&address, None), Health::Ready);
 }
+
+/// A release whose upgrade helm-controller 1.6 has given up, as it said so.
+fn given_up() -> Value {
+    let condition = |name: &str, status: &str, reason: &str, message: &str| json!({"type": name, "status": status, "reason": reason, "message": message, "observedGeneration": 1});
+    json!({
+        "kind": "HelmRelease", "metadata": {"generation": 1, "namespace": "flux-system", "annotations": {REQUEST: "r2"}},
+        "spec": {},
+        "status": {
+            "observedGeneration": 1, "lastHandledReconcileAt": "r2", "helmChart": "flux-system/flux-system-listed",
+            "lastAttemptedRevision": "1.2.0",
+            "conditions": [
+                condition("Stalled", "True", "RetriesExceeded", "Failed to upgrade after 1 attempt(s)"),
+                condition("Ready", "False", "UpgradeFailed", "Helm upgrade failed for release a/b"),
+            ],
+        },
+    })
+}
+
+#[test]
+fn a_chart_that_was_given_up_is_the_verdict_only_where_it_is_the_chart_that_is_asked_for() {
+    let chart = |revision: &str| json!({"kind": "HelmChart", "status": {"artifact": {"revision": revision}}});
+    let mut release = given_up();
+    let said = "RetriesExceeded: Failed to upgrade after 1 attempt(s); UpgradeFailed: Helm upgrade failed for release a/b";
+    assert_eq!(
+        health(&release, Some(&chart("1.2.0"))),
+        Health::Failed(said.into())
+    );
+    // The bundle before brings the chart before.
+    let behind = "it has applied 1.2.0, and its source has 1.0.0";
+    assert_eq!(
+        health(&release, Some(&chart("1.0.0"))),
+        Health::Waiting(behind.into())
+    );
+    // Flux was asked, and has not looked since.
+    release["status"]["lastHandledReconcileAt"] = "r1".into();
+    assert!(matches!(
+        health(&release, Some(&chart("1.2.0"))),
+        Health::Failing(_)
+    ));
+    let key = chart_of(&release).unwrap();
+    assert_eq!(source_of(&release), Some(key.clone()));
+    assert_eq!(
+        key.to_string(),
+        "HelmChart.source.toolkit.fluxcd.io flux-system/flux-system-listed"
+    );
+}
+
+#[test]
+fn a_release_follows_the_digest_behind_a_tag_and_a_chart_its_repository() {
+    let mut release = given_up();
+    release["status"] = json!({"observedGeneration": 1, "lastHandledReconcileAt": "r2",
+        "lastAttemptedRevision": "1.0.0+aaaa", "lastAttemptedRevisionDigest": "sha256:aaaa",
+        "conditions": [{"type": "Ready", "status": "True", "reason": "UpgradeSucceeded", "observedGeneration": 1}]});
+    let artifact = |revision: &str| json!({"kind": "OCIRepository", "status": {"artifact": {"revision": revision}}});
+    assert_eq!(
+        health(&release, Some(&artifact("newest@sha256:aaaa"))),
+        Health::Ready
+    );
+    assert!(matches!(
+        health(&release, Some(&artifact("newest@sha256:bbbb"))),
+        Health::Waiting(_)
+    ));
+    let mut chart = release.clone();
+    chart["kind"] = "HelmChart".into();
+    chart["status"]["observedSourceArtifactRevision"] = "sha256:1".into();
+    let repository = |revision: &str| json!({"kind": "HelmRepository", "status": {"artifact": {"revision": revision}}});
+    assert_eq!(health(&chart, Some(&repository("sha256:1"))), Health::Ready);
+    assert!(matches!(
+        health(&chart, Some(&repository("sha256:2"))),
+        Health::Waiting(_)
+    ));
+}
+
+#[test]
+fn what_somebody_changed_in_a_release_is_drift_where_flux_only_reports_it() {
+    let mut release = given_up();
+    release["status"]["conditions"] = json!([{"type": "Drifted", "status": "True", "reason": "DriftDetected", "message": "x has drifted"}]);
+    assert_eq!(drifted(&release), None);
+    release["spec"]["driftDetection"] = json!({"mode": "warn"});
+    assert_eq!(
+        drifted(&release).as_deref(),
+        Some("DriftDetected: x has drifted")
+    );
+    release["spec"]["suspend"] = true.into();
+    assert_eq!(drifted(&release), None);
+}

@@ -12,8 +12,6 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outhaul_bundle::Digest;
-use outhaul_kit::bounds::MAX_PRIVATE_AUTHORITY_BYTES;
-use outhaul_kit::durable;
 use outhaul_kubernetes::flux::SOURCE;
 use outhaul_kubernetes::{Key, Object};
 use serde_json::json;
@@ -28,7 +26,7 @@ pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), App
     let Some(mirror) = &config.mirror else {
         return Ok(());
     };
-    let authority = authority(config)?;
+    let authority = original::authority(config.ca.as_deref(), "flux")?;
     let mirror = mirror.trim_end_matches('/');
     let secret = secret_name(&all.assignment);
     let mut namespaces = BTreeSet::new();
@@ -75,33 +73,6 @@ pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), App
         }
     }
     Ok(())
-}
-
-/// The certificate authority that Flux is to trust; none for a mirror without TLS.
-fn authority(config: &FluxConfig) -> Result<Option<String>, ApplyError> {
-    let Some(path) = &config.ca else {
-        return Ok(None);
-    };
-    let unusable = |problem: String| {
-        ApplyError::Cluster {
-        problem: format!(
-            "the certificate authority that Flux is to trust cannot be used: {problem}"
-        ),
-        help: "set `ca` under `[flux]` in agent.toml to the `ca.pem` that `outhaul-mirror` made at its first \
-               start"
-            .into(),
-    }
-    };
-    let bytes = durable::read(path, MAX_PRIVATE_AUTHORITY_BYTES)
-        .map_err(|error| unusable(error.to_string()))?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    match text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE KEY") {
-        true => Ok(Some(text)),
-        false => Err(unusable(format!(
-            "`{}` is not a certificate",
-            path.display()
-        ))),
-    }
 }
 
 /// One Secret for each assignment, as each object belongs to one.

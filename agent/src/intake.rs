@@ -262,11 +262,7 @@ fn try_accept(
     // Its folder was lost: it is brought back, and applied again.
     let active = runner::site_now(agent.store.read())?.active;
     let restored = active.is_some_and(|active| active.number == number);
-    if offer.acceptance.expired {
-        let message = format!(
-            "its signatures expired on {}; a new install needs fresh ones",
-            offer.acceptance.expires
-        );
+    if let Some(message) = offer.acceptance.refused_as_new() {
         return Err(AgentError::refused(source.name(), "expired", message));
     }
     let (index, bytes) = match read {

@@ -137,7 +137,7 @@ pub(crate) fn refuse_if_revoked(db: &Connection, name: &str) -> Result<(), Agent
         None => Ok(()),
         Some(number) => {
             let message = format!(
-                "this site was revoked by order {number} and installs nothing new; what runs goes on"
+                "this site was revoked by order {number} and installs nothing new; the running bundle is not affected"
             );
             Err(AgentError::refused(name, "revoked", message))
         }
@@ -261,7 +261,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
                 });
             }
             let message = format!(
-                "it follows {}/{} from bundle {first} on; what runs goes on until then",
+                "it follows {}/{} from bundle {first} on; the running bundle stays until then",
                 to.environment, to.cluster_type
             );
             approval::withdraw_waiting(agent, "this site was moved to another stream")?;
@@ -288,7 +288,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
         Instruction::Revoke => {
             approval::withdraw_waiting(agent, "this site was revoked")?;
             OrderEffect::with_message(
-                "it installs nothing new any more; what runs goes on".to_owned(),
+                "it installs nothing new any more; the running bundle is not affected".to_owned(),
             )
         }
         _ => OrderEffect {

@@ -147,7 +147,9 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
     match install::install(&root, new, &cut::here) {
         Ok(()) => {
             let (version, bundle) = (&release.version, active.number);
-            tracing::info!("agent {version} of bundle {bundle} is in a slot and is tried now");
+            tracing::info!(
+                "agent {version} of bundle {bundle} is installed in a slot: its trial begins"
+            );
             Ok(true)
         }
         Err(error @ InstallError::Unfit { .. }) => {

@@ -131,6 +131,9 @@ pub struct Snapshot {
     pub digest: Digest,
 }
 
+/// How the names of sources begin that only an assignment of an earlier snapshot is from.
+pub const KEPT: &str = "kept:";
+
 /// One source at one commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

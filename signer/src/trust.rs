@@ -104,7 +104,7 @@ pub struct Acceptance {
     /// Whether the fleet's root took the key away that signed the times that were trusted so far: the
     /// lower bound begins anew at `signed_at`, which is how a fleet undoes what a wrong clock signed.
     pub time_restarts: bool,
-    /// Whether a role has expired. Blocks a new install; what runs goes on, and the state is kept.
+    /// Whether a role has expired. Blocks a new install; the running bundle is not affected, and the state is kept.
     pub expired: bool,
 }
 

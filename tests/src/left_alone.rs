@@ -53,7 +53,8 @@ const SENTENCES: [(&str, Scope); 27] = [
     ("what runs on it was not touched", Scope::Running),
     ("what runs was not touched", Scope::Running),
     ("nothing new is installed", Scope::Running),
-    ("what runs goes on", Scope::Running),
+    ("the running bundle is not affected", Scope::Running),
+    ("the running bundle stays", Scope::Running),
     ("what runs is safe", Scope::Running),
     ("no bundle is accepted", Scope::Running),
     (
@@ -257,11 +258,11 @@ fn busy(roots: &[PathBuf]) -> bool {
 /// What may differ after any command: the record of what happened, and caches.
 ///
 /// An agent's reports (`outbox`), its list of sticks and refusals, what kept a bundle away, the bundle that it calls rejected and the
-/// steps to that (`journal`), calls to the service, and its lower bound of time; a hub's list of refusals,
+/// steps to that (`journal`), calls to the service, its lower bound of time, what it reported last, the folder that it applies to, and the marks of files that it read; a hub's list of refusals,
 /// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; what was pulled today; locks; and the cache of
 /// fetched repositories.
 fn is_record(line: &str) -> bool {
-    const META: [&str; 10] = [
+    const META: [&str; 12] = [
         "clock",
         "media",
         "not-taken",
@@ -270,6 +271,8 @@ fn is_record(line: &str) -> bool {
         "refusals",
         "results",
         "observed",
+        "reported",
+        "target",
         "calls",
         "request-until",
     ];
@@ -289,7 +292,9 @@ fn is_record(line: &str) -> bool {
         let own = ["lock", "serve.lock", "serve.json", "pulled.json"]
             .iter()
             .any(|own| name == *own);
-        return own || line.contains("/cache/") || line.ends_with("/cache");
+        let marks = line.contains("/generations/")
+            && (line.contains("/marks/") || line.ends_with("/marks"));
+        return own || marks || line.contains("/cache/") || line.ends_with("/cache");
     };
     let _ = place;
     let mut cells = row.split('|');

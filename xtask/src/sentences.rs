@@ -20,8 +20,8 @@ pub const PHRASES: [&str; 19] = [
     "stay where they are",
     "untouched",
     "not touched",
-    "what runs goes on",
-    "what runs now goes on",
+    "the running bundle is not affected",
+    "the running bundle stays",
     "what runs is safe",
     "no bundle is accepted",
 ];

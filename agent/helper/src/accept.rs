@@ -187,14 +187,8 @@ impl Helper {
                 ),
             ));
         }
-        if acceptance.expired {
-            return Err(refused(
-                "expired",
-                format!(
-                    "the signatures of bundle {number} expired on {}; a new install needs fresh ones",
-                    acceptance.expires
-                ),
-            ));
+        if let Some(why) = acceptance.refused_as_new() {
+            return Err(refused("expired", format!("bundle {number}: {why}")));
         }
         Ok(acceptance)
     }

@@ -160,7 +160,7 @@ pub enum AgentError {
     /// The agent was asked to stop in the middle; it goes on from there at the next start.
     #[error(
         "stopped on request; work that was begun on this host goes on with the next command or start, and \
-         `outhaul-agent status` shows how far it came"
+         `outhaul-agent status` shows the progress"
     )]
     Stopped,
     /// A defect of the agent itself ended the work.
@@ -441,9 +441,11 @@ fn refusal_help(rule: &str) -> &'static str {
              with the bundle that the copy was made since, or the missing parts of this one, on a stick, import that \
              first and then this copy again"
         }
-        "expired" => "ask the centre for a freshly signed bundle; what runs goes on running",
+        "expired" => {
+            "ask the centre for a freshly signed bundle; the running bundle is not affected"
+        }
         "published-twice" => {
-            "what runs goes on; tell the centre: it was restored from a backup, or signs in two places. Where it \
+            "the running bundle is not affected; tell the centre: it was restored from a backup, or signs in two places. Where it \
              was restored, `outhaul-signer restored FLEET` lets its next bundle count on above this one"
         }
         "not-a-bundle" => {

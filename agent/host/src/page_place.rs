@@ -36,7 +36,7 @@ pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Resul
         return refused("this is the site's own folder");
     }
     match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => return refused("it is no file"),
+        Ok(found) if !found.is_file() => return refused("it is not a regular file"),
         Ok(_) => {}
         Err(_) => return Ok(()),
     }

@@ -68,7 +68,7 @@ pub enum ApplyError {
         help: String,
     },
     /// A program that an agent started which is gone.
-    #[error("an earlier run of `{program}`, which outlived its agent, is still at work")]
+    #[error("an earlier run of `{program}`, started by an earlier agent, is still running")]
     Busy {
         /// Its name.
         program: String,

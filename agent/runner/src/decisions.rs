@@ -128,7 +128,8 @@ pub fn order_rollback(
             message: format!(
                 "bundle {to} is not whole on disk any more, so there is nothing to go back to: {error}"
             ),
-            help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
+            help: "`outhaul-agent status` lists the bundles; the running bundle is not affected"
+                .into(),
         });
     }
     let index = crate::index_of(agent, to)?;
@@ -137,7 +138,7 @@ pub fn order_rollback(
     if !intact::can_be_put_back(&agent.state_folder, &index, &damages) {
         return Err(AgentError::Nothing {
             message: format!(
-                "{}, in the stored copy, too: there is nothing whole to go back to, and what runs goes on",
+                "{}, in the stored copy, too: there is no intact bundle to roll back to, and the running bundle is not affected",
                 intact::sentence(to, &damages)
             ),
             help: "ask the centre for a newer bundle with that content; `outhaul-agent status` lists the bundles"

@@ -32,7 +32,7 @@ pub fn unknown(agent: &Agent) -> Result<Option<(String, String)>, StateError> {
         Some(active) if crate::index_of(agent, active.number).is_ok() => return Ok(None),
         Some(active) => (
             format!(
-                "bundle {} is active by the database, and its files are not on this machine",
+                "bundle {} is active according to the database, and its files are not on this machine",
                 active.number
             ),
             format!("bundle {} again, or a newer bundle", active.number),

@@ -31,7 +31,7 @@ pub(super) fn enrolment(status: &Status) -> String {
              tell the centre"
         ),
         EnrolmentStatus::Revoked => {
-            "enrolment: revoked; nothing new is installed, what runs goes on; a new kit is the way \
+            "enrolment: revoked; nothing new is installed, the running bundle is not affected; a new kit is the way \
              back"
                 .to_owned()
         }

@@ -223,7 +223,7 @@ fn one_assignment_goes_back_to_whole_content_only() {
     assert_reports(
         &refused,
         1,
-        &["`hello` cannot go back to it, and what runs goes on"],
+        &["`hello` cannot go back to it, and the running bundle is not affected"],
     );
     assert_eq!(site.applied(), before);
     assert!(site.status().get("held").is_none());

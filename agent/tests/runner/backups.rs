@@ -158,7 +158,7 @@ fn without_content_a_restored_site_takes_its_bundle_from_a_stick_again() {
         assert!(!printed.contains(never), "{printed}");
     }
     let words = [
-        "is not known here: bundle 1 is active by the database",
+        "is not known here: bundle 1 is active according to the database",
         "import bundle 1 again",
     ];
     assert_reports(&machine.run(&["set", "WIDTH=70"]), 1, &words);

@@ -2,7 +2,7 @@
 //! on both transports, and a jump in the middle of an application.
 //!
 //! The real agent runs under `faketime`; without it these tests say `SKIPPED`, and fail in CI. What must
-//! come out is the same for every clock: new bundles are taken, old ones are refused, what runs goes on.
+//! come out is the same for every clock: new bundles are taken, old ones are refused, the running bundle is not affected.
 
 use std::fs;
 use std::path::Path;

@@ -154,7 +154,11 @@ fn a_revoked_site_goes_on_with_what_runs_and_takes_nothing_new() {
     assert_reports(
         &site.import(&third),
         4,
-        &["revoked by order 1", "what runs goes on", "help:"],
+        &[
+            "revoked by order 1",
+            "the running bundle is not affected",
+            "help:",
+        ],
     );
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.applied(), applied);

@@ -88,7 +88,7 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
         assert!(status.contains("attention: the hub http"), "{status}");
         let status = site.status();
         assert_eq!(status["attention"][0]["what"], "hub-refuses", "{status}");
-        assert_eq!(status["active"], 1, "what runs goes on");
+        assert_eq!(status["active"], 1, "the running bundle is not affected");
         status["reports_waiting"].as_u64().unwrap()
     };
     assert!(refused_for("(unknown-site)", "outhaul-hub site add", &site) >= waiting);

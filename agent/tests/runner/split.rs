@@ -180,7 +180,7 @@ fn the_helper_installs_changes_removes_and_goes_back_by_its_own_inventory() {
     // A changed file is seen, and put back.
     fs::write(split.folder().join("applied/hello/manifest.yaml"), "no").unwrap();
     let attention = site.status()["attention"].to_string();
-    assert!(attention.contains("not as bundle 2 says"), "{attention}");
+    assert!(attention.contains("differs from bundle 2"), "{attention}");
     site.ok(&["apply"]);
     assert_eq!(split.applied()["hello/manifest.yaml"], b"greeting: two\n");
     // The agent itself wrote nothing.

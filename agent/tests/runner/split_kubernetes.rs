@@ -166,7 +166,7 @@ fn a_helper_without_root_applies_changes_prunes_and_goes_back_on_a_real_api_serv
     let path = "/api/v1/namespaces/app/configmaps/comes";
     cluster.server.delete(path).unwrap();
     let status = stdout(&cluster.agent(0, &["--output", "json", "status"]));
-    assert!(status.contains("not as bundle 2 says"), "{status}");
+    assert!(status.contains("differs from bundle 2"), "{status}");
     cluster.agent(0, &["apply"]);
     cluster.assert_maps(&[("comes", "2")]);
 

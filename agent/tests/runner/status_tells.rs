@@ -272,7 +272,7 @@ fn a_page_of_a_site_that_cannot_be_read_says_so_and_one_of_before_is_recognised(
 
     let database = site.state().join("agent.db");
     fs::write(&database, vec![7; 8192]).unwrap();
-    let said = write(3, &["says that this site cannot be read"]);
+    let said = write(3, &["states that this site cannot be read"]);
     assert!(
         said.contains("This site cannot be read") && said.contains("agent.db"),
         "{said}"

@@ -68,7 +68,7 @@ fn an_unexpired_copy_that_is_older_than_allowed_is_stale_for_a_trusted_clock_onl
     assert_reports(&once("+23h", &site), 0, &[]);
     assert_eq!(greeting(&site), "greeting: one\n");
     assert_reports(&once("+25h", &site), 4, &["longer ago than allowed"]);
-    assert_eq!(site.active(), Some(1), "what runs goes on");
+    assert_eq!(site.active(), Some(1), "the running bundle is not affected");
     // A stick is allowed to be on its way for longer.
     let stick = centre.publish(&Draft::hello("two"));
     assert_reports(&import("+3d", &site, &stick), 0, &[]);
@@ -101,7 +101,7 @@ fn a_trusted_clock_that_is_late_refuses_what_is_new_until_it_is_right_again() {
             let refused = take(clock);
             assert_eq!(code(&refused), 4, "{clock}: {}", stderr(&refused));
             assert!(
-                stderr(&refused).contains("what runs goes on") || !by_stick,
+                stderr(&refused).contains("the running bundle is not affected") || !by_stick,
                 "{}",
                 stderr(&refused)
             );

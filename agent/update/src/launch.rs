@@ -256,7 +256,7 @@ impl Launcher<'_> {
                     let _ = child.kill();
                     let _ = child.wait();
                     let seconds = LONGEST.as_secs();
-                    return Ended::Failed(format!("it did not come to its end within {seconds} s"));
+                    return Ended::Failed(format!("it did not finish within {seconds} s"));
                 }
             }
         };

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outhaul_bundle::index::{Snapshot, Source};
+use outhaul_bundle::index::{KEPT, Snapshot, Source};
 use outhaul_git::source;
 use outhaul_load::pipeline::Platform;
 
@@ -14,8 +14,6 @@ use crate::states::sources;
 
 /// What a snapshot calls the repository of teams' own files, before its branch.
 pub(crate) const MANIFESTS: &str = "manifests:";
-/// What a snapshot calls an assignment that stayed as an older snapshot had it.
-const KEPT: &str = "kept:";
 
 /// Sources that went from one commit to another together: the same repository, read for several things.
 pub(crate) struct Moved {

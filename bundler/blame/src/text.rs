@@ -224,7 +224,7 @@ fn cause(out: &mut String, cause: &Cause) {
             line(&commit.repo)
         );
         if commit.is_merge {
-            out.push_str("        a merge, which stands for the whole branch that it brought in\n");
+            out.push_str("        a merge commit: it stands for the branch that it merged\n");
         }
         for name in &commit.removed {
             let _ = writeln!(

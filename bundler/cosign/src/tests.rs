@@ -144,7 +144,7 @@ fn what_is_signed_must_be_this_image_and_nothing_else() {
     // A content that is not the one that the manifest names.
     let (manifest, _) = simple(&secret, &this.to_string(), TYPE);
     let refused = problem(&(manifest, b"{}".to_vec()), &keys);
-    assert!(refused.contains("not what its digest says"), "{refused}");
+    assert!(refused.contains("does not match its digest"), "{refused}");
     let image_itself = manifest_of_an_image();
     assert_eq!(problem(&image_itself, &keys), "it holds no signature");
 }

@@ -33,7 +33,7 @@ mod unread;
 
 pub use declared::declared;
 pub use output::{
-    NoParent, NoPlace, OwnInput, refuse_no_parent, refuse_no_place, refuse_own_input,
+    NoParent, NoPlace, OutputRefused, OwnInput, refuse_no_place, refuse_output, refuse_own_input,
 };
 pub use payloads::{PayloadSource, payload_sources};
 pub use unread::uncommitted;

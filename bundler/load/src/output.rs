@@ -57,6 +57,34 @@ impl OwnInput {
     }
 }
 
+/// Why what is made of a control plane is not written to a folder.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub enum OutputRefused {
+    /// It is no place for what Outhaul writes.
+    Place(#[from] NoPlace),
+    /// The stick that it is named for is not mounted.
+    Parent(#[from] NoParent),
+    /// It is read for what is written.
+    Own(#[from] OwnInput),
+}
+
+impl Classified for OutputRefused {
+    fn class(&self) -> FailureClass {
+        FailureClass::Usage
+    }
+}
+
+/// Refuses `folder` as the place of bundles that are made of `request`.
+///
+/// # Errors
+/// [`OutputRefused`]
+pub fn refuse_output(request: &LoadRequest, folder: &Path) -> Result<(), OutputRefused> {
+    refuse_no_place(folder)?;
+    refuse_no_parent(folder)?;
+    Ok(refuse_own_input(request, folder)?)
+}
+
 /// A folder that is no place for what Outhaul writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -141,7 +169,7 @@ const MOUNTED: [&str; 3] = ["/media", "/mnt", "/run/media"];
 ///
 /// # Errors
 /// [`NoParent`]
-pub fn refuse_no_parent(folder: &Path) -> Result<(), NoParent> {
+fn refuse_no_parent(folder: &Path) -> Result<(), NoParent> {
     let out = absolute(folder);
     let is_of_media = MOUNTED.iter().any(|place| out.starts_with(place));
     match out.parent() {

@@ -49,8 +49,7 @@ pub use error::{CollectError, ImageError, finding};
 pub use image_source::{Brought, ChartAsked, Earlier, ImageSource};
 pub use signatures::signers;
 
-/// How the names of sources begin that only an assignment of an earlier snapshot is from.
-pub const KEPT: &str = "kept:";
+pub use outhaul_bundle::index::KEPT;
 
 /// How much of a payload an index lists.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -44,7 +44,7 @@ pub enum OutputError {
     AllBroken,
     /// Somebody else's file is where one of ours must go.
     #[error(
-        "`{}` is in the way: Outhaul did not write it (there are {count} such files)\nhelp: choose a new \
+        "`{}` already exists, and Outhaul did not write it (there are {count} such files)\nhelp: choose a new \
          or empty folder, or move the file away; nothing was changed", path.display()
     )]
     Foreign {

@@ -129,9 +129,7 @@ impl Args {
         })?;
         let reads = self.input.request()?;
         for out in self.out.iter().chain(&self.publish) {
-            outhaul_load::refuse_no_place(out).map_err(|error| Failure::of(&error))?;
-            outhaul_load::refuse_no_parent(out).map_err(|error| Failure::of(&error))?;
-            outhaul_load::refuse_own_input(&reads, out).map_err(|error| Failure::of(&error))?;
+            outhaul_load::refuse_output(&reads, out).map_err(|error| Failure::of(&error))?;
         }
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;

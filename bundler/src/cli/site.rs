@@ -48,7 +48,7 @@ enum SiteCommand {
     /// Order a site to make itself a new key
     #[command(after_help = "Example:\n  outhaul site rekey press-7 --fleet fleet")]
     Rekey(order::Args),
-    /// Revoke a site: it installs nothing new; what runs goes on
+    /// Revoke a site: it installs nothing new; the running bundle is not affected
     #[command(after_help = "Example:\n  outhaul site revoke press-7 --fleet fleet")]
     Revoke(order::Args),
     /// Drop orders that sites report to have carried out

@@ -129,7 +129,7 @@ pub(super) fn bring(
     ));
     let mut broken = BTreeSet::new();
     if let Some(config) = &one.bundle {
-        bundle(config, &platform, now, lines, &mut broken)?;
+        bundle(config, request, &platform, now, lines, &mut broken)?;
     }
     if let Some(config) = &one.git {
         git(config, request, &platform, lines, &mut broken)?;
@@ -184,11 +184,18 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
 
 fn bundle(
     config: &BundleConfig,
+    request: &LoadRequest,
     platform: &Platform,
     now: Timestamp,
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
 ) -> Result<(), RoundProblem> {
+    for folder in [Some(&config.out), config.publish.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        outhaul_load::refuse_output(request, folder).map_err(|error| RoundProblem::of(&error))?;
+    }
     let secret = secret(config).map_err(|error| RoundProblem::of(&FleetError::Key(error)))?;
     let fleet = Fleet::open(&config.fleet).map_err(|error| RoundProblem::of(&error))?;
     fleet

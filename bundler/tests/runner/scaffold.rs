@@ -156,7 +156,7 @@ fn a_new_control_plane_has_no_finding_and_renders() {
 #[test]
 fn one_with_every_reconciler_has_no_finding_and_renders() {
     let all = reconcilers();
-    assert_eq!(all.len(), 9, "{all:?}");
+    assert_eq!(all.len(), 10, "{all:?}");
     let mut options = vec![
         "--environments",
         "dev,prod",

@@ -292,6 +292,30 @@ fn what_cannot_be_reached_is_another_exit_code_and_an_unknown_word_has_its_place
     );
 }
 
+#[test]
+fn bundles_go_to_no_folder_that_is_read_and_to_no_stick_that_is_not_there() {
+    let centre = Centre::new();
+    for (out, words) in [
+        ("plane/bundles", "in the control plane"),
+        (
+            "/mnt/no-such-stick/bundles",
+            "see that the stick is mounted there",
+        ),
+    ] {
+        let before = fs::read_to_string(centre.path("serve.toml")).unwrap();
+        centre.fixture.edit(
+            "serve.toml",
+            "out = \"bundles\"",
+            &format!("out = \"{out}\""),
+        );
+        let (code, said) = centre.once();
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(words), "{said}");
+        assert!(!centre.path(out).exists());
+        fs::write(centre.path("serve.toml"), before).unwrap();
+    }
+}
+
 struct Running {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStderr>>,

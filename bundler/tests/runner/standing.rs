@@ -82,7 +82,7 @@ fn what_lies_where_a_rendered_folder_goes_is_refused_and_stays() {
     let (code, said) = render(&fixture, ".");
     assert_eq!(code, Some(2), "{said}");
     assert!(
-        said.contains("is in the way: Outhaul did not write it"),
+        said.contains("already exists, and Outhaul did not write it"),
         "{said}"
     );
     let drone = fixture.folder.path().join("here/drone");

@@ -100,7 +100,7 @@ fn content(recorded: &Recorded) -> Result<(Value, GateRules, u32), String> {
     match edition.and_then(|edition| u32::try_from(edition).ok()) {
         Some(edition) if (1..=EDITION).contains(&edition) => Ok((text, rules, edition)),
         _ => Err(format!(
-            "it was made by another edition of the rules than 1 to {EDITION}, which this program knows: take the \
+            "it was made with a version of the rules other than 1 to {EDITION}, which this program knows: take the \
              `outhaul-audit` of a later release"
         )),
     }

@@ -44,7 +44,7 @@ pub enum LoginError {
     #[error("The provider's ID token cannot be used: {0}")]
     Token(String),
     /// It does not say who somebody is, in a way that can be used.
-    #[error("The provider does not say who you are in a way that this hub can use: {0}")]
+    #[error("The provider sent no identity that this hub can use: {0}")]
     Person(String),
 }
 

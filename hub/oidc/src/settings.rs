@@ -325,6 +325,6 @@ pub(crate) mod tests {
         let error = parsed(&GOOD.replace("scopes: [read]", "scopes: [reed]")).unwrap_err();
         assert!(error.contains("line 8 column"), "{error}");
         let none = GOOD.split("grants:").next().unwrap().to_owned() + "grants: []\n";
-        assert!(parsed(&none).unwrap_err().contains("nobody could log in"));
+        assert!(parsed(&none).unwrap_err().contains("no one could log in"));
     }
 }

@@ -205,7 +205,7 @@ fn is_for(claims: &Map<String, Value>, expected: &Expected<'_>) -> Result<(), Lo
         Some(_) => ms("nbf").ok_or_else(|| wrong("its `nbf` is not a time"))?,
     };
     if begins_ms > expected.now_ms.saturating_add(SKEW_MS) {
-        return Err(wrong("it does not hold yet: a clock is wrong"));
+        return Err(wrong("it is not valid yet (`nbf`): a clock is wrong"));
     }
     match text("nonce") == Some(expected.nonce) {
         true => Ok(()),

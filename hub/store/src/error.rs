@@ -25,7 +25,7 @@ pub enum StoreError {
         what: String,
     },
     /// What was written to another database does not come back as it was.
-    #[error("{what} is not on the server what it is here")]
+    #[error("{what} differs between the server and this file")]
     Differs {
         /// Which part.
         what: String,

@@ -16,12 +16,10 @@ use outhaul_store::{
 use serde::Serialize;
 
 use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
-use crate::indexes::{IndexResult, Indexes};
+use crate::indexes::{FOR_ONE_BYTES, IndexResult, Indexes};
 use crate::removed::RemovedPart;
 use crate::{AssignmentRow, Reading, TimelineBefore, newest_for};
 
-/// Text of indexes that is read for the page, in bytes: two of the largest.
-const INDEX_BYTES: u64 = 16 * 1024 * 1024;
 /// Files listed of the desired bundle.
 const FILES_SHOWN: usize = 500;
 /// Reports that one page looks through, and rows that it shows of them.
@@ -177,7 +175,7 @@ impl AssignmentView {
             let has = |row: &AssignmentRow| row.actual == Some(*number);
             row.as_ref().is_some_and(has)
         });
-        let mut indexes = Indexes::new(session, INDEX_BYTES);
+        let mut indexes = Indexes::new(session, FOR_ONE_BYTES);
         let wanted = match desired {
             Some(bundle) => Some(side(session, &mut indexes, bundle, (site, assignment))?),
             None => None,

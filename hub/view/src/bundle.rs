@@ -12,10 +12,8 @@ use serde::Serialize;
 
 use crate::bundles::{Read, counted, of_stream, row};
 use crate::contents::{BundleChanges, FileRow, changes, digest_of, files, shown};
-use crate::indexes::{IndexResult, Indexes};
+use crate::indexes::{FOR_ONE_BYTES, IndexResult, Indexes};
 
-/// Text of indexes that is read for the page, in bytes: two of the largest.
-const INDEX_BYTES: u64 = 16 * 1024 * 1024;
 /// Assignments, files of all of them, and of anything else that are listed.
 const ASSIGNMENTS_SHOWN: usize = 200;
 const FILES_SHOWN: usize = 1_000;
@@ -191,7 +189,7 @@ impl BundleView {
         asked: &BundleAsked<'_>,
         now_ms: i64,
     ) -> Result<Self, StoreError> {
-        let mut indexes = Indexes::new(session, INDEX_BYTES);
+        let mut indexes = Indexes::new(session, FOR_ONE_BYTES);
         let now = indexes.of(bundle)?;
         let earlier = session.bundles_below(&bundle.role, bundle.number, 1)?.pop();
         let before = match &earlier {

@@ -14,15 +14,13 @@ use outhaul_store::{
 use serde::Serialize;
 
 use crate::contents::{held, new_bytes};
-use crate::indexes::Indexes;
+use crate::indexes::{FOR_A_LIST_BYTES, Indexes};
 
 /// Streams on one page, and bundles of each.
 const STREAMS_SHOWN: usize = 20;
 const NEWEST_SHOWN: usize = 3;
 /// Bundles on the page of one stream.
 const BUNDLES_SHOWN: usize = 50;
-/// Text of indexes that is read for one page or one part of a list, in bytes.
-const INDEX_BYTES: u64 = 8 * 1024 * 1024;
 /// Bundles of one stream that a list reads at once.
 const ROWS_AT_ONCE: usize = 200;
 
@@ -111,7 +109,7 @@ impl BundleList {
         let later = matching.iter().filter(|one| {
             after.is_none_or(|after| (&*one.environment, &*one.cluster_type) > after)
         });
-        let mut indexes = Indexes::new(session, INDEX_BYTES);
+        let mut indexes = Indexes::new(session, FOR_A_LIST_BYTES);
         let mut streams = Vec::new();
         for one in later.clone().take(STREAMS_SHOWN) {
             let below = match is_one {
@@ -178,7 +176,7 @@ pub fn bundle_rows(
 ) -> Result<(Vec<BundleRow>, bool), StoreError> {
     let mut skip = offset;
     let mut found: Vec<BundleRow> = Vec::new();
-    let mut indexes = Indexes::new(session, INDEX_BYTES);
+    let mut indexes = Indexes::new(session, FOR_A_LIST_BYTES);
     for one in session.streams_on_record()? {
         if !is_wanted(&one, environment, cluster_type) {
             continue;

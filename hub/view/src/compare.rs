@@ -11,15 +11,13 @@ use outhaul_store::{BundleOnRecord, Session, StoreError, StreamOnRecord};
 use serde::Serialize;
 
 use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
-use crate::indexes::{IndexResult, Indexes};
+use crate::indexes::{FOR_A_LIST_BYTES, IndexResult, Indexes};
 
 /// Cluster types on one page, and assignments of each.
 const TYPES_SHOWN: usize = 10;
 const ASSIGNMENTS_SHOWN: usize = 200;
 /// Bundles of a stream that are looked at: those that most sites run.
 const BUNDLES_COMPARED: usize = 3;
-/// Text of indexes that is read for one page, in bytes.
-const INDEX_BYTES: u64 = 8 * 1024 * 1024;
 /// Files that differ, listed of one assignment.
 const FILES_SHOWN: usize = 20;
 
@@ -162,7 +160,7 @@ impl Comparison {
             .filter(|name| *name > after)
             .collect();
         let more = names.len() > TYPES_SHOWN;
-        let mut indexes = Indexes::new(session, INDEX_BYTES);
+        let mut indexes = Indexes::new(session, FOR_A_LIST_BYTES);
         let mut types = Vec::new();
         for name in names.into_iter().take(TYPES_SHOWN) {
             let of = |side: &BTreeMap<&str, Vec<_>>| side.get(name).cloned().unwrap_or_default();

@@ -16,6 +16,11 @@ pub(crate) struct Indexes<'a, 's> {
     left_bytes: u64,
 }
 
+/// Text of indexes that is read for the page of one thing, in bytes: two of the largest.
+pub(crate) const FOR_ONE_BYTES: u64 = 16 * 1024 * 1024;
+/// Text of indexes that is read for a list or one part of it, in bytes.
+pub(crate) const FOR_A_LIST_BYTES: u64 = 8 * 1024 * 1024;
+
 impl<'a, 's> Indexes<'a, 's> {
     /// At most so many bytes of text.
     pub(crate) fn new(session: &'a Session<'s>, at_most_bytes: u64) -> Self {

@@ -296,9 +296,16 @@ fn is_before_a_connection(error: &ureq::Error) -> bool {
         | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => true,
         ureq::Error::Io(error) => {
             [AddrNotAvailable, HostUnreachable, NetworkUnreachable].contains(&error.kind())
+                || is_of_a_lookup(error)
         }
         _ => false,
     }
+}
+
+/// Whether a name has no address: the standard library gives that no kind of its own, only this text.
+fn is_of_a_lookup(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.starts_with("failed to lookup address information")
 }
 
 fn is_of_a_certificate(error: &io::Error) -> bool {

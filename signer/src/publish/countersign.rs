@@ -61,8 +61,7 @@ impl Fleet {
         self.folder.join("requests")
     }
 
-    /// Names of the answers to requests for signatures, sorted: with a new one a bundle that waits may be shipped. Those to what was shipped
-    /// are gone. None where the folder cannot be read, which whoever needs an answer reports.
+    /// Names of the answers to requests for signatures, sorted: with a new one a bundle that waits may be shipped. None where the folder cannot be read, which whoever needs an answer reports.
     pub fn answers(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.request_folder());
         let names = entries.into_iter().flatten().flatten();

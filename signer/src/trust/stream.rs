@@ -264,3 +264,12 @@ fn name_foreign_fleet(
         _ => error,
     }
 }
+
+impl Acceptance {
+    /// Why it may not be installed anew, if so. What runs already is not concerned.
+    pub fn refused_as_new(&self) -> Option<String> {
+        let expires = &self.expires;
+        self.expired
+            .then(|| format!("its signatures expired on {expires}; a new install needs fresh ones"))
+    }
+}

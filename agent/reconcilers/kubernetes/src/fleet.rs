@@ -135,7 +135,7 @@ fn deployment(found: &Value) -> Health {
     }
     let words = || {
         let said = modified(found).or_else(|| said("Ready"));
-        said.unwrap_or_else(|| "Fleet does not call it ready yet".into())
+        said.unwrap_or_else(|| "it is not ready according to Fleet".into())
     };
     if status["ready"] != true {
         return Health::Waiting(words());

@@ -137,7 +137,7 @@ pub fn changeable_by_others(path: &Path, search: Option<&str>) -> Option<Changea
             Interpreter::Files(_) => {
                 return Some(about(Changeable {
                     problem: format!(
-                        "`{}` is a script of a script, more than {MOST_INTERPRETERS} deep",
+                        "`{}` has an interpreter that is itself a script, more than {MOST_INTERPRETERS} deep",
                         file.display()
                     ),
                     way_out: format!("name a program in the first line of {}", quoted(&file)),
@@ -215,7 +215,8 @@ pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, Ap
 }
 
 /// What comes before the command that ends it.
-pub const LOOK_FIRST: &str = "whoever may change it decides what runs on this host: look at what it is, and who may have changed it";
+pub const LOOK_FIRST: &str =
+    "anyone who can write it controls this host: look at what it is, and who may have changed it";
 
 /// What lets somebody else than root and this user change `path`.
 fn of_others(path: &Path) -> Option<Changeable> {

@@ -140,7 +140,7 @@ fn check_content(agent: &Agent, name: &str, number: u64) -> Result<(), AgentErro
     }
     Err(AgentError::Nothing {
         message: format!(
-            "{}, in the stored copy, too: `{name}` cannot go back to it, and what runs goes on",
+            "{}, in the stored copy, too: `{name}` cannot go back to it, and the running bundle is not affected",
             intact::sentence(number, &damages)
         ),
         help: "ask the centre for a newer bundle with that content; `outhaul-agent status` lists the bundles"

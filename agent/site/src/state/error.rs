@@ -190,7 +190,7 @@ impl StateError {
             }
             Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),
             Self::Key { .. } => {
-                "what runs goes on; restore `site.key` from a backup of the state folder, or ask the centre \
+                "the running bundle is not affected; restore `site.key` from a backup of the state folder, or ask the centre \
                  for a new kit (`outhaul site enrol`)"
                     .into()
             }

@@ -62,14 +62,11 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 ),
                 Some(Obstacle::Window) => (AttentionKind::Window, later(number, service)),
                 None if known => (AttentionKind::Due, due(service)),
-                _ if !generation.note.contains("outhaul-agent approve") => (
-                    AttentionKind::Approval,
-                    format!("no approval is needed: {}", due(service)),
-                ),
+                // A person lifts all others. Without its index what stands before it is not known, and it says what stood there.
                 _ => (
                     AttentionKind::Approval,
                     format!(
-                        "`outhaul-agent approve {number}` lets it through; what runs now goes on"
+                        "`outhaul-agent approve {number}` lets it through; the running bundle is not affected"
                     ),
                 ),
             };

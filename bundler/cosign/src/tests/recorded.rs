@@ -22,6 +22,11 @@ fn folder() -> &'static PathBuf {
     FOLDER.get_or_init(|| {
         let metadata = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+            // What other platforms need was never downloaded here.
+            .args([
+                "--filter-platform",
+                &format!("{}-unknown-linux-gnu", std::env::consts::ARCH),
+            ])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .unwrap();

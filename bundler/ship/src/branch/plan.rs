@@ -41,7 +41,7 @@ pub enum PlanError {
     AllBroken,
     /// Somebody else's file is where one of ours must go.
     #[error(
-        "`{path}` is in the way: Outhaul did not write it (there are {count} such files)\nhelp: publish to another \
+        "`{path}` already exists, and Outhaul did not write it (there are {count} such files)\nhelp: publish to another \
          branch or `--path`, or remove it there; if Kalypso wrote it, `--adopt` takes over what Kalypso wrote"
     )]
     Foreign {

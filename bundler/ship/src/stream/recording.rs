@@ -135,7 +135,7 @@ fn not_recorded(
 
 fn is_recorded_all_the_same(number: u64, file: &Path) {
     tracing::warn!(
-        "bundle {number} is signed and on record all the same: `{}` may travel",
+        "bundle {number} is signed and recorded nevertheless: `{}` may travel",
         file.display()
     );
 }

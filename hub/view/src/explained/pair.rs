@@ -20,10 +20,8 @@ use super::shown::{
     policy_shown, value_shown, with_room,
 };
 use super::{asked_for, explanation_row, others_of};
-use crate::indexes::Indexes;
+use crate::indexes::{FOR_ONE_BYTES, Indexes};
 
-/// Text of indexes that is read for the page, in bytes.
-const INDEX_BYTES: u64 = 16 * 1024 * 1024;
 /// Values shown.
 const VALUES_SHOWN: usize = 500;
 
@@ -149,7 +147,7 @@ impl ExplainView {
             "" => of_stream(session, asked)?,
             _ => of_site(session, asked, now_ms)?,
         };
-        let mut indexes = Indexes::new(session, INDEX_BYTES);
+        let mut indexes = Indexes::new(session, FOR_ONE_BYTES);
         let mut bundles = Vec::new();
         for one in &found {
             bundles.push(explained_bundle(session, &mut indexes, one, asked)?);

@@ -6,15 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::hub_api::{FaultDetail, FaultKind, SiteAct, SiteFault, SiteLook};
+use outhaul_bundle::index::KEPT;
 use outhaul_bundle::report::{
     ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
 };
 use outhaul_gate::{fold, time};
 
 use crate::report_text::report_text;
-
-/// What a snapshot calls the source of an assignment that stayed as an older bundle had it.
-const KEPT: &str = "kept:";
 
 /// A report, and when the hub received it, milliseconds since 1970.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ enum Scope {
 }
 
 /// The sentences, and what each is about.
-const SENTENCES: [(&str, Scope); 27] = [
+const SENTENCES: [(&str, Scope); 28] = [
     ("nothing was changed", Scope::All),
     ("Nothing was changed", Scope::All),
     ("nothing was written", Scope::All),

@@ -167,7 +167,7 @@ fn one_with_every_reconciler_has_no_finding_and_renders() {
         options.extend(["--reconciler", name]);
     }
     let made = ScaffoldFixture::new(&options);
-    assert_eq!((made.sound("dev"), made.sound("prod")), (9, 9));
+    assert_eq!((made.sound("dev"), made.sound("prod")), (10, 10));
 }
 
 #[test]

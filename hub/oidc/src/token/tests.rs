@@ -336,7 +336,7 @@ fn an_expired_token_and_one_of_another_time_are_refused() {
     assert!(with(&[("iat", json!(NOW - 80))]).is_ok());
     refused(&[("iat", Value::Null)], "`iat`");
     refused(&[("iat", json!(i64::MIN))], "before this login");
-    refused(&[("nbf", json!(NOW + 61))], "not hold yet");
+    refused(&[("nbf", json!(NOW + 61))], "not valid yet");
     refused(&[("nbf", json!("soon"))], "`nbf`");
 }
 

@@ -220,7 +220,7 @@ fn a_stream_that_needs_two_signatures_is_countersigned_elsewhere() {
     assert!(fleet.pending(&site.role).unwrap().unwrap().is_complete());
     let signed = sign(&fleet, "dev", 2).unwrap();
     fleet.commit(&signed).unwrap();
-    assert_eq!(fleet.answers(), before);
+    assert_eq!(fleet.answers().len(), before.len() + 1);
     let roles: Vec<&str> = fleet.roles_of("dev").collect();
     assert_eq!(roles, [site.role.as_str()]);
     assert_eq!(fleet.roles_of("prod").count(), 0);

@@ -12,7 +12,7 @@ use outhaul_tests::kubernetes::ApiServer;
 use serde_json::{Value, json};
 
 use crate::reconciler_kubernetes::Kubernetes;
-use crate::reconcilers::{Fixture, There};
+use crate::reconcilers::{Fixture, There, as_its_cluster};
 use crate::served::git;
 
 const THING: &str = "{apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('name')},\n \
@@ -114,13 +114,7 @@ impl Fixture for ArgoCd {
         "argocd"
     }
 
-    fn clean(&mut self) {
-        self.cluster.clean();
-    }
-
-    fn settings(&self) -> String {
-        self.cluster.settings()
-    }
+    as_its_cluster!();
 
     fn load(&self, name: &str, content: &str) -> Load {
         self.made_of(name, content, "thing", 300)
@@ -133,14 +127,6 @@ impl Fixture for ArgoCd {
     /// A claim whose volume nobody provides: Argo CD waits for it.
     fn slow(&self, name: &str, content: &str) -> Option<Load> {
         Some(self.made_of(name, content, "slow", 300))
-    }
-
-    fn at_work(&self) -> bool {
-        self.cluster.at_work()
-    }
-
-    fn let_go(&self) {
-        self.cluster.let_go();
     }
 
     fn there(&self) -> There {
@@ -159,27 +145,5 @@ impl Fixture for ArgoCd {
         while self.content(name).as_deref() != Some("spoilt") {
             std::thread::yield_now();
         }
-    }
-
-    fn absent(&mut self, absent: bool) {
-        if absent {
-            self.controller.stop();
-        }
-        self.cluster.absent(absent);
-        if !absent {
-            self.controller.go_on().unwrap();
-        }
-    }
-
-    fn said_when_absent(&self) -> &'static [&'static str] {
-        self.cluster.said_when_absent()
-    }
-
-    fn removing(&self) -> &'static [&'static str] {
-        self.cluster.removing()
-    }
-
-    fn instants(&self) -> &'static [&'static str] {
-        self.cluster.instants()
     }
 }

@@ -10,7 +10,7 @@ use outhaul_tests::kubernetes::ApiServer;
 use serde_json::{Value, json};
 
 use crate::reconciler_kubernetes::Kubernetes;
-use crate::reconcilers::{Fixture, There};
+use crate::reconcilers::{Fixture, There, as_its_cluster};
 
 /// Fleet on a real API server.
 pub struct Fleet {
@@ -101,13 +101,7 @@ impl Fixture for Fleet {
         "fleet"
     }
 
-    fn clean(&mut self) {
-        self.cluster.clean();
-    }
-
-    fn settings(&self) -> String {
-        self.cluster.settings()
-    }
+    as_its_cluster!();
 
     fn load(&self, name: &str, content: &str) -> Load {
         let files = [("app/thing.yaml", map(name, content))];
@@ -133,14 +127,6 @@ impl Fixture for Fleet {
         Some(self.made_of(name, &files, true, 300))
     }
 
-    fn at_work(&self) -> bool {
-        self.cluster.at_work()
-    }
-
-    fn let_go(&self) {
-        self.cluster.let_go();
-    }
-
     fn there(&self) -> There {
         self.cluster.there()
     }
@@ -160,27 +146,5 @@ impl Fixture for Fleet {
         while self.content(name).as_deref() != Some("spoilt") || !is_settled() {
             std::thread::yield_now();
         }
-    }
-
-    fn absent(&mut self, absent: bool) {
-        if absent {
-            self.controller.stop();
-        }
-        self.cluster.absent(absent);
-        if !absent {
-            self.controller.go_on().unwrap();
-        }
-    }
-
-    fn said_when_absent(&self) -> &'static [&'static str] {
-        self.cluster.said_when_absent()
-    }
-
-    fn removing(&self) -> &'static [&'static str] {
-        self.cluster.removing()
-    }
-
-    fn instants(&self) -> &'static [&'static str] {
-        self.cluster.instants()
     }
 }

@@ -13,7 +13,7 @@ use outhaul_tests::kubernetes::ApiServer;
 use serde_json::{Value, json};
 
 use crate::reconciler_kubernetes::Kubernetes;
-use crate::reconcilers::{Fixture, There};
+use crate::reconcilers::{Fixture, There, as_its_cluster};
 
 const THING: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${name}\"}\n\
                      data: {content: \"is ${content}\"}\n";
@@ -99,13 +99,7 @@ impl Fixture for Flux {
         "flux"
     }
 
-    fn clean(&mut self) {
-        self.cluster.clean();
-    }
-
-    fn settings(&self) -> String {
-        self.cluster.settings()
-    }
+    as_its_cluster!();
 
     fn load(&self, name: &str, content: &str) -> Load {
         self.made_of(name, content, "thing", 300)
@@ -118,14 +112,6 @@ impl Fixture for Flux {
     /// A claim whose volume nobody provides: Flux waits for it.
     fn slow(&self, name: &str, content: &str) -> Option<Load> {
         Some(self.made_of(name, content, "slow", 300))
-    }
-
-    fn at_work(&self) -> bool {
-        self.cluster.at_work()
-    }
-
-    fn let_go(&self) {
-        self.cluster.let_go();
     }
 
     /// Flux makes a number of a value that looks like one: none does.
@@ -154,27 +140,5 @@ impl Fixture for Flux {
         while self.content(name).as_deref() != Some("spoilt") || !is_settled() {
             std::thread::yield_now();
         }
-    }
-
-    fn absent(&mut self, absent: bool) {
-        if absent {
-            self.controller.stop();
-        }
-        self.cluster.absent(absent);
-        if !absent {
-            self.controller.go_on().unwrap();
-        }
-    }
-
-    fn said_when_absent(&self) -> &'static [&'static str] {
-        self.cluster.said_when_absent()
-    }
-
-    fn removing(&self) -> &'static [&'static str] {
-        self.cluster.removing()
-    }
-
-    fn instants(&self) -> &'static [&'static str] {
-        self.cluster.instants()
     }
 }

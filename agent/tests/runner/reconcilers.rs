@@ -70,6 +70,51 @@ pub trait Fixture {
     }
 }
 
+/// What a controller's fixture does as the cluster does that it runs on, `self.cluster`; it is absent where `self.controller` or the
+/// cluster is.
+macro_rules! as_its_cluster {
+    () => {
+        fn clean(&mut self) {
+            self.cluster.clean();
+        }
+
+        fn settings(&self) -> String {
+            self.cluster.settings()
+        }
+
+        fn at_work(&self) -> bool {
+            self.cluster.at_work()
+        }
+
+        fn let_go(&self) {
+            self.cluster.let_go();
+        }
+
+        fn absent(&mut self, absent: bool) {
+            if absent {
+                self.controller.stop();
+            }
+            self.cluster.absent(absent);
+            if !absent {
+                self.controller.go_on().unwrap();
+            }
+        }
+
+        fn said_when_absent(&self) -> &'static [&'static str] {
+            self.cluster.said_when_absent()
+        }
+
+        fn removing(&self) -> &'static [&'static str] {
+            self.cluster.removing()
+        }
+
+        fn instants(&self) -> &'static [&'static str] {
+            self.cluster.instants()
+        }
+    };
+}
+pub(crate) use as_its_cluster;
+
 /// A folder of the test's own, made empty.
 pub fn emptied(path: &Path) {
     let _ = fs::remove_dir_all(path);

@@ -148,7 +148,12 @@ pub fn enrol(
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
         Ok::<_, StateError>((adopted, lost))
     })?;
-    holds::beside::keep(state_folder, store.read())?;
+    // The site is enrolled: a copy that cannot be written is no reason to fail.
+    if let Err(error) = holds::beside::keep(state_folder, store.read()) {
+        tracing::warn!(
+            "the copy of the holds beside the database (`holds.json`) is not up to date, and is written at the next start: {error}"
+        );
+    }
     Ok(Enrolled {
         site,
         request,

@@ -1,5 +1,5 @@
 //! One generation on disk: `generations/<number>/{index.json, metadata/…, assignments/<name>/…,
-//! payload/<name>/…}`, and what the site serves: `images/` and `repositories/`.
+//! payload/<name>/…}`, what the site serves: `images/` and `repositories/`, and `marks/` of files that were read.
 //!
 //! What comes in: an index and verified blobs. What goes out: a folder that is there whole and durable,
 //! or not at all (unpacked under another name, synced, renamed). Paths come from the index, whose types

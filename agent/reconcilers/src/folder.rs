@@ -308,6 +308,9 @@ impl Reconciler for Folder {
                 steps.push(step(path, "failed", error.to_string()));
                 break;
             }
+            if status == "ok" {
+                target.discard_left(path);
+            }
             steps.push(step(path, status, ""));
         }
         let done = done.and_then(|()| writing.finish().map(|named| pass_files(ledger, named)));

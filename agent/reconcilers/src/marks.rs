@@ -4,7 +4,8 @@
 //! one that was read, by device, inode, size, and the times of the last change of content (mtime) and of anything (ctime),
 //! each to the nanosecond. A program can set the mtime and not the ctime. A time that is not long past is not recorded: a
 //! second change within one tick of the clock would have the same. Once per interval nothing is known, so that every byte is read.
-//! Marks that are lost cost one reading. They are written by the owner of the folder only, and by looks on a schedule alone.
+//! Marks that are lost cost one reading. They are written by the owner of the folder only: when it looks for drift, and after what
+//! differed was put back. `status` and `plan` only read them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -114,8 +115,9 @@ impl Marks {
         let known = read(&path);
         let is_due = |kept: &Kept| {
             let age = now_s.map(|now_s| now_s.saturating_sub(kept.all_read_s));
-            // A time in the future is of another clock.
-            age.is_some_and(|age| u64::try_from(age).map_or(true, |age| age >= full_read.as_secs()))
+            // A time in the future is of another clock, and where no time can be had nothing is believed.
+            let age = age.and_then(|age| u64::try_from(age).ok());
+            age.is_none_or(|age| age >= full_read.as_secs())
         };
         let is_due = known.as_ref().is_none_or(is_due);
         Self {
@@ -302,6 +304,14 @@ mod tests {
         only_read.record("other", &digest, &old);
         only_read.keep();
         assert!(!Marks::to_read(&marks, "app").knows("other", &digest, &old));
+        // Where the time cannot be had, such as in a folder that is not ours, nothing is believed.
+        assert!(known(now - 60));
+        fs::rename(&marks, folder.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &marks).unwrap();
+        let gone = folder.path().join("nowhere/marks");
+        assert!(Marks::open(&gone, "app", HOUR).reads_all());
+        fs::remove_file(&marks).unwrap();
+        fs::rename(folder.path().join("elsewhere"), &marks).unwrap();
         fs::write(&path, "{").unwrap();
         assert!(!Marks::open(&marks, "app", HOUR).knows("file", &digest, &old));
         assert_eq!(

@@ -1,7 +1,8 @@
 //! What an enrolment after a lost database could not know again, kept for `status` until a bundle is active or a person acts.
 //!
 //! What comes in: what was known again, and the memory. What goes out: each thing that a person has to look after, in words, for `enrol`
-//! and `status`. It changes nothing of what runs.
+//! and `status`. Holds that a copy
+//! beside the database knows are put back into it; nothing of what runs is changed.
 
 use outhaul_kit::text::quoted;
 use rusqlite::Connection;

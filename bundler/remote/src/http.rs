@@ -375,13 +375,9 @@ mod tests {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let url = format!("http://{}/", listener.local_addr().unwrap());
             let peer = std::thread::spawn(move || {
-                // A request that only reads is sent once more.
-                for stream in listener.incoming().take(1) {
-                    let lines = BufReader::new(stream.unwrap())
-                        .lines()
-                        .map_while(Result::ok);
-                    assert!(lines.take_while(|line| !line.is_empty()).count() > 0);
-                }
+                let (stream, _) = listener.accept().unwrap();
+                let lines = BufReader::new(stream).lines().map_while(Result::ok);
+                assert!(lines.take_while(|line| !line.is_empty()).count() > 0);
             });
             let client = RemoteClient::new(None).unwrap();
             let body = (method == Method::POST).then(Vec::new);

@@ -94,6 +94,7 @@ impl Sites<'_> {
         again: bool,
     ) -> Result<NewKit, SiteError> {
         self.refuse_second_kit(site, again)?;
+        self.refuse_many_revoked(site)?;
         let fleet = self.fleet;
         let mut earlier_roots = fleet.root_chain()?;
         let root = earlier_roots.pop().unwrap_or_default();

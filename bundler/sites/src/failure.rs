@@ -35,6 +35,7 @@ impl Classified for SiteError {
             Self::Enrolled { .. } => FailureClass::Refused,
             Self::Internal { .. } => FailureClass::Internal,
             Self::Follows { .. }
+            | Self::ManyRevoked { .. }
             | Self::NoCertificate { .. }
             | Self::NoStream { .. }
             | Self::ShortFingerprint { .. }
@@ -58,6 +59,7 @@ impl Classified for SiteError {
             Self::Enrolled { .. } => "enrol the machine with the kit that there is; if that is lost, or the machine was replaced, give `--again`"
                 .to_owned(),
             Self::Internal { .. } => return None,
+            Self::ManyRevoked { .. } => "enrol the machine under another name".to_owned(),
             Self::NoCertificate { .. } => {
                 "give a PEM file with the authority's certificate; nothing was written".to_owned()
             }

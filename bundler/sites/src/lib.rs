@@ -98,6 +98,15 @@ pub enum SiteError {
         /// What another kit makes void.
         void: String,
     },
+    /// Too many machines that had its name were revoked.
+    #[error(
+        "`{site}` was {MAX_EARLIER} machines that were revoked, and each stays revoked by an order that travels with every \
+         bundle: no other machine gets this name"
+    )]
+    ManyRevoked {
+        /// The site.
+        site: String,
+    },
     /// It is where it is to be moved to.
     #[error("`{site}` follows {stream} already")]
     Follows {
@@ -218,7 +227,7 @@ pub struct EarlierMachine {
     pub revocations: Vec<Order>,
 }
 
-/// Most of them that are kept of a site, the newest.
+/// Most of them that a site may have.
 const MAX_EARLIER: usize = 16;
 
 impl SiteRecord {
@@ -231,7 +240,7 @@ impl SiteRecord {
             let roles = self.roles;
             all.push(EarlierMachine { roles, revocations });
         }
-        all.split_off(all.len().saturating_sub(MAX_EARLIER))
+        all
     }
 
     /// The order that revokes it, which stands until it is enrolled again.
@@ -318,6 +327,17 @@ impl<'a> Sites<'a> {
         bytes.map(|bytes| parse(&path, &bytes)).transpose()
     }
 
+    /// Refuses another machine for a site of which as many were revoked as may be.
+    fn refuse_many_revoked(&self, site: &Name) -> Result<(), SiteError> {
+        let before = self.find(site.as_str())?;
+        match before.is_some_and(|before| before.machines().len() > MAX_EARLIER) {
+            true => Err(SiteError::ManyRevoked {
+                site: site.to_string(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Remembers that a kit of this id was written for a site. What was ordered before is void, because it was
     /// for another enrolment; but for revocations, which the machine of that enrolment still has to get.
     ///
@@ -329,10 +349,12 @@ impl<'a> Sites<'a> {
         stream: Stream,
         kit: Digest,
     ) -> Result<SiteRecord, SiteError> {
+        self.refuse_many_revoked(site)?;
         let mut record = Self::fresh(site, stream, kit);
         if let Some(before) = self.find(site.as_str())? {
             record.earlier = before.machines();
         }
+
         self.write(&record)?;
         Ok(record)
     }

@@ -256,6 +256,31 @@ fn a_new_kit_voids_what_was_ordered_before_but_the_machine_before_stays_revoked(
 }
 
 #[test]
+fn no_revoked_machine_is_forgotten_for_another_one() {
+    let fixture = SitesFixture::new();
+    let name = "drone-7".parse().unwrap();
+    let again = |number: usize| {
+        fixture.sites().revoke("drone-7").unwrap();
+        let kit = fixture.kit(&format!("kit {number}"));
+        fixture
+            .sites()
+            .enrolled(&name, fixture.stream("drone"), kit)
+    };
+    for number in 0..MAX_EARLIER {
+        again(number).unwrap();
+    }
+    let before = fixture.sites().one("drone-7").unwrap();
+    let refused = again(MAX_EARLIER).unwrap_err();
+    assert!(
+        matches!(refused, SiteError::ManyRevoked { .. }),
+        "{refused}"
+    );
+    let after = fixture.sites().one("drone-7").unwrap();
+    assert_eq!(after.earlier.len(), MAX_EARLIER);
+    assert_eq!(after.enrolment, before.enrolment);
+}
+
+#[test]
 fn a_site_that_nobody_enrolled_gets_no_orders() {
     let error = SitesFixture::new().sites().revoke("drone-8").unwrap_err();
     assert!(matches!(error, SiteError::Unknown { known, .. } if known == ["drone-7"]));

@@ -3,16 +3,17 @@
 //! What comes in: the repository's Rust files and manifests, as text. What goes out: one line per file that no module, attribute
 //! or manifest names. It knows no macros: a `mod` that a macro writes is not seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
+use super::once::resolved;
 use crate::repository::{files, text};
 
 /// All Rust files that nothing names.
 pub fn findings() -> Result<Vec<String>> {
     let mut sources = BTreeMap::new();
-    let mut manifests = String::new();
+    let mut manifests = BTreeSet::new();
     for name in files()? {
         let is_manifest = name.ends_with("Cargo.toml");
         if !is_manifest && !name.ends_with(".rs") {
@@ -20,7 +21,11 @@ pub fn findings() -> Result<Vec<String>> {
         }
         let Some(text) = text(&name)? else { continue };
         if is_manifest {
-            manifests.push_str(&text);
+            let paths = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("path = \""));
+            let paths = paths.filter_map(|path| Some(resolved(&name, path.split_once('"')?.0)));
+            manifests.extend(paths);
         } else {
             sources.insert(name, text);
         }
@@ -28,17 +33,21 @@ pub fn findings() -> Result<Vec<String>> {
     Ok(undeclared(&sources, &manifests))
 }
 
-fn undeclared(sources: &BTreeMap<String, String>, manifests: &str) -> Vec<String> {
-    let by_path: String = sources
-        .values()
-        .flat_map(|text| text.lines())
-        .filter(|line| line.trim_start().starts_with("#[path = "))
-        .fold(String::new(), |all, line| all + line + "\n");
+fn undeclared(sources: &BTreeMap<String, String>, manifests: &BTreeSet<String>) -> Vec<String> {
+    let by_path: BTreeSet<String> = sources
+        .iter()
+        .flat_map(|(file, text)| text.lines().map(move |line| (file, line)))
+        .filter_map(|(file, line)| {
+            let path = line.trim_start().strip_prefix("#[path = \"")?;
+            Some(resolved(file, path.split_once('"')?.0))
+        })
+        .collect();
     let line = |name: &String| format!("{name} belongs to no module: nothing compiles it");
     let is_named = |name: &String| {
         let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
         // Cargo finds these by their names, and Cargo's own folders by theirs.
         let by_cargo = matches!(file, "lib.rs" | "main.rs" | "build.rs")
+            || name.ends_with("/tests/runner.rs")
             || ["benches", "examples", "bin"]
                 .iter()
                 .any(|own| folder.ends_with(own));
@@ -69,9 +78,8 @@ fn undeclared(sources: &BTreeMap<String, String>, manifests: &str) -> Vec<String
             || roots
                 .iter()
                 .any(|root| root != name && inside(root).is_some())
-            || by_path.contains(&format!("/{file}\""))
-            || by_path.contains(&format!("\"{file}\""))
-            || manifests.contains(&format!("/{file}\""))
+            || by_path.contains(name)
+            || manifests.contains(name)
     };
     sources
         .keys()
@@ -100,7 +108,7 @@ mod tests {
             ("fuzz/bodies/x.rs", ""),
         ];
         let sources = sources.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let found = undeclared(&sources.into(), "path = \"tests/runner.rs\"\n");
+        let found = undeclared(&sources.into(), &["a/tests/runner.rs".to_owned()].into());
         assert_eq!(
             found,
             [

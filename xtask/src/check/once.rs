@@ -262,7 +262,7 @@ fn outside(file: &str, text: &str, crates: &[String]) -> Vec<String> {
 }
 
 /// What `path` is, beside `file`.
-fn resolved(file: &str, path: &str) -> String {
+pub(super) fn resolved(file: &str, path: &str) -> String {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
     for part in Path::new(path).components() {

@@ -2,7 +2,8 @@
 //!
 //! What comes in: a `Bundle` or a `GitRepo` as the API server gives it, and what Fleet made of it: the `BundleDeployment`s of a
 //! bundle, one for each cluster, and the bundles of a repository. What goes out: a [`Health`] in Fleet's own words. What Fleet
-//! has said of an older generation of the object, or of an older content, is not its verdict. It is pure.
+//! has said of an older generation of the object, or of an older content, is not its verdict; of a `GitRepo` that follows a branch it
+//! may be of an older commit, because nothing in the object says which one is meant. It is pure.
 
 use serde_json::Value;
 

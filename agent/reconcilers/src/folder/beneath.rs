@@ -240,7 +240,12 @@ impl Beneath {
 
     /// Removes a file that was written beside its name: its name keeps what it had.
     pub fn discard(&self, beside: &Beside) {
-        if let Ok(Some((folder, name))) = self.parent(&beside.relative, false) {
+        self.discard_left(&beside.relative);
+    }
+
+    /// Removes what a power cut left beside `relative` of a file that never got its name.
+    pub fn discard_left(&self, relative: &str) {
+        if let Ok(Some((folder, name))) = self.parent(relative, false) {
             let _ = rustix::fs::unlinkat(&folder, temporary(name), AtFlags::empty());
         }
     }
@@ -281,6 +286,7 @@ impl Beneath {
         let Some((folder, name)) = self.parent(relative, false)? else {
             return Ok(());
         };
+        let _ = rustix::fs::unlinkat(&folder, temporary(name), AtFlags::empty());
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => self.sync_elsewhere(&folder).map_err(fail)?,
             Err(error) => return Err(fail(error)),

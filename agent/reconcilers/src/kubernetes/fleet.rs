@@ -130,7 +130,7 @@ impl ManifestController for Fleet {
                 "this cluster has no Fleet that knows `{kind}`: its API has no `{group}` with it"
             ),
             help: "install Fleet with its controller and its agent (docs/operator.md, \"A cluster with Fleet\"), or let \
-                   the centre send it with the bundle (`bootstrap` of a DeliveryPolicy); the agent tries again by itself"
+                   the centre send it with the bundle (`bootstrap` of a DeliveryPolicy); the agent tries again automatically"
                 .into(),
         })
     }
@@ -261,7 +261,7 @@ impl ManifestController for Fleet {
     fn not_responding(&self, why: &str) -> ApplyError {
         ApplyError::Cluster {
             problem: format!("Fleet does not answer: {why}"),
-            help: format!("{SEE_PODS}; start what does not; the agent tries again by itself"),
+            help: format!("{SEE_PODS}; start what does not; the agent tries again automatically"),
         }
     }
 }

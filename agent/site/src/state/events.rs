@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::generations::{self, Generation};
 use super::outbox::{self, Author};
-use super::{StateError, key, meta};
+use super::{StateError, key, meta, set_meta};
 
 /// What a report says of a generation.
 pub fn generation_event(
@@ -50,5 +50,6 @@ pub fn repeat_state(db: &Connection, author: &Author<'_>) -> Result<(), StateErr
         );
         outbox::queue(db, author, ReportEvent::Observation(event))?;
     }
-    Ok(())
+    // What the next look finds is news after this, whatever was reported before.
+    set_meta::<()>(db, key::REPORTED, None)
 }

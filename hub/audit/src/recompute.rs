@@ -13,7 +13,10 @@ use outhaul_gate::facts::{
 };
 use outhaul_gate::fold::{self, Removed, SeenReport};
 use outhaul_gate::time::rfc3339;
-use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, site_status, wanted_by};
+use outhaul_gate::{
+    DecisionRecord, EDITION, Facts, GateQuestion, GateRules, decide, evidence_lines, site_status,
+    wanted_by,
+};
 use serde_json::Value;
 
 use crate::clock;
@@ -83,8 +86,8 @@ pub fn editions(export: &Export, problems: &mut Vec<Problem>) {
 
 /// Where the step leads that it is about, as it is recorded.
 fn step_of(recorded: &Recorded) -> Option<String> {
-    let text: Value = serde_json::from_str(&recorded.decision).ok()?;
-    text["to"].as_str().map(str::to_owned)
+    let record = DecisionRecord::from_text(&recorded.decision).ok()?;
+    record.decision.to
 }
 
 /// The rules that the decision was asked with, and its content.
@@ -158,7 +161,8 @@ fn check(
             restored,
         },
     );
-    let (mut again, lines) = kept(&decision, &question.rules);
+    let mut again = DecisionRecord::new(&decision, &question.rules).to_value();
+    let lines = evidence_lines(&decision);
     // What the hub answered beside its content, as it is listed.
     let mut differences = Vec::new();
     if decision.verdict.as_str() != recorded.verdict {

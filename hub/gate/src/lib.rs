@@ -12,8 +12,8 @@ pub mod audit;
 pub mod conflict;
 pub mod facts;
 pub mod fold;
-mod kept;
 pub mod observed;
+pub mod record;
 mod rules;
 pub mod site_status;
 pub mod tighter;
@@ -27,7 +27,7 @@ pub use outhaul_bundle::hub_api::{
 };
 
 use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
-pub use kept::kept;
+pub use record::{DecisionRecord, evidence_lines};
 
 /// The edition of the rules by which gates decide now. Decisions of an earlier one are made again by that one:
 ///

@@ -72,7 +72,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
 
 fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
     let found = hub.store.read(|session| session.decision(id))?;
-    let Some((decision, lines)) = found else {
+    let Some((record, lines)) = found else {
         return Err(HubError::Usage {
             problem: format!("no decision {id} is on record"),
             help: "`outhaul-hub decisions` lists them; of those that did not open a gate the last \
@@ -82,39 +82,35 @@ fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
     };
     let sites: Vec<Value> = lines.iter().map(|line| site(line)).collect();
     match common.output {
-        Output::Json => print::json(&json!({ "decision": decision, "evidence": sites })),
+        Output::Json => print::json(&json!({ "decision": record, "evidence": sites })),
         Output::Text => {
-            let text = |name: &str| decision[name].as_str().unwrap_or_default().to_owned();
-            let step = match text("to") {
-                to if to.is_empty() => to,
-                to => format!(" to go to `{to}`"),
-            };
+            let decision = &record.decision;
+            let step = decision.to.as_ref();
+            let step = step.map_or_else(String::new, |to| format!(" to go to `{to}`"));
             print::data(&format!(
                 "{}: {} of {} sites of `{}` confirm base {}{}, decided {}",
-                text("verdict"),
-                decision["confirmed"],
-                decision["counted"],
-                text("environment"),
-                gate::short(&text("commit")),
+                decision.verdict.as_str(),
+                decision.confirmed,
+                decision.counted,
+                decision.environment,
+                gate::short(&decision.commit),
                 step,
-                text("decided_at")
+                decision.decided_at
             ));
-            let list = |name: &str| decision[name].as_array().cloned().unwrap_or_default();
-            for reason in list("reasons") {
-                print::data(&format!("  {}", reason.as_str().unwrap_or_default()));
+            for reason in &decision.reasons {
+                print::data(&format!("  {reason}"));
             }
-            for rule in list("rules") {
-                let word = if rule["met"] == true {
-                    "met"
-                } else {
-                    "not met"
-                };
-                let of = |name: &str| rule[name].as_str().unwrap_or_default().to_owned();
+            for rule in &decision.rules {
+                let word = if rule.met { "met" } else { "not met" };
                 print::data(&format!(
                     "  rule {}: {word}: {} ({})",
-                    of("rule"),
-                    of("found"),
-                    of("needs")
+                    rule.rule, rule.found, rule.needs
+                ));
+            }
+            if record.sentences_left_out > 0 {
+                print::data(&format!(
+                    "  {} more reasons and notes are not kept",
+                    record.sentences_left_out
                 ));
             }
             for line in &lines {

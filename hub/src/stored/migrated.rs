@@ -95,6 +95,8 @@ fn a_decision_keeps_digests_and_shares_what_did_not_change() {
         };
         (0..1_000).map(line).collect()
     };
+    let text = r#"{"verdict": "open", "environment": "dev", "commit": "c", "decided_at": "1970-01-01T00:00:00Z", "max_age_hours": 72,
+        "quorum_percent": 100, "counted": 0, "confirmed": 0, "reasons": [], "notes": [], "sites": [], "evidence": []}"#;
     let blocks = |store: &Store| -> i64 {
         let text = "SELECT COUNT(*) FROM evidence_blocks";
         store
@@ -105,7 +107,7 @@ fn a_decision_keeps_digests_and_shares_what_did_not_change() {
     let mut add = |at: usize, verdict| {
         store
             .write(|session| {
-                session.add_decision(&past(1, verdict), &format!("{at}"), "{}", &lines(at))
+                session.add_decision(&past(1, verdict), &format!("{at}"), text, &lines(at))
             })
             .unwrap();
         blocks(&store)

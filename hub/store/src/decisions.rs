@@ -8,9 +8,9 @@
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
+use outhaul_gate::DecisionRecord;
 use outhaul_gate::audit::Recorded;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{Session, StoreError, from_sql, json, parse};
 
@@ -40,11 +40,7 @@ pub struct PastDecision {
 
 /// Where the step leads that a decision is about, from its text: what stands in it is what was decided.
 pub(super) fn step_of(text: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Step {
-        to: Option<String>,
-    }
-    serde_json::from_str::<Step>(text).ok()?.to
+    DecisionRecord::from_text(text).ok()?.decision.to
 }
 
 /// The rules that a step was last asked about with.
@@ -185,7 +181,8 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The newest decisions of an environment, each as it was recorded, without its evidence.
+    /// The newest decisions of an environment, each as it was recorded, without its evidence; `None` where its text is in the form
+    /// of another version.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -193,7 +190,7 @@ impl Session<'_> {
         &self,
         environment: &str,
         at_most: u32,
-    ) -> Result<Vec<(PastDecision, String)>, StoreError> {
+    ) -> Result<Vec<(PastDecision, Option<DecisionRecord>)>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT id, at_ms, environment, base_commit, verdict, asked_by, decision FROM gate_decisions
               WHERE environment = $1 ORDER BY id DESC LIMIT $2",
@@ -206,10 +203,16 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails, or a block does not match its digest.
-    pub fn decision(&self, id: i64) -> Result<Option<(Value, Vec<String>)>, StoreError> {
+    pub fn decision(&self, id: i64) -> Result<Option<(DecisionRecord, Vec<String>)>, StoreError> {
         let found = self.decision_text(id)?;
         found
-            .map(|(text, lines)| Ok((parse(&text, "a decision")?, lines)))
+            .map(|(text, lines)| {
+                let read = DecisionRecord::from_text(&text);
+                let record = read.map_err(|error| StoreError::Corrupt {
+                    what: format!("decision {id} ({error})"),
+                })?;
+                Ok((record, lines))
+            })
             .transpose()
     }
 
@@ -321,9 +324,10 @@ impl Session<'_> {
     }
 }
 
-/// A row of a decision, and its text.
-fn past(row: &Row<'_>) -> Result<(PastDecision, String), DbError> {
+/// A row of a decision, and what stands in it.
+fn past(row: &Row<'_>) -> Result<(PastDecision, Option<DecisionRecord>), DbError> {
     let text: String = row.get(6)?;
+    let record = DecisionRecord::from_text(&text).ok();
     let decision = PastDecision {
         id: row.get(0)?,
         at_ms: row.get(1)?,
@@ -331,7 +335,9 @@ fn past(row: &Row<'_>) -> Result<(PastDecision, String), DbError> {
         commit: row.get(3)?,
         verdict: row.get(4)?,
         asked_by: row.get(5)?,
-        to: step_of(&text),
+        to: record
+            .as_ref()
+            .and_then(|record| record.decision.to.clone()),
     };
-    Ok((decision, text))
+    Ok((decision, record))
 }

@@ -10,7 +10,6 @@ use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
 use outhaul_gate::observed::resolved;
 use outhaul_gate::time::HOUR_MS;
 use outhaul_store::{DesiredBundle, NETWORK, Session, SiteGroup, StoreError};
-use serde::Deserialize;
 
 use crate::rows::{self, BundleStatus, Connection};
 use crate::{newest_for, of_role};
@@ -88,21 +87,6 @@ pub struct DecidedGate {
     pub at_ms: i64,
     /// Each rule that was asked for, and whether it was met.
     pub rules: BTreeMap<String, bool>,
-}
-
-/// What is read of a decision on record.
-#[derive(Debug, Deserialize)]
-struct OnRecord {
-    #[serde(default)]
-    to: Option<String>,
-    #[serde(default)]
-    rules: Vec<RuleOnRecord>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RuleOnRecord {
-    rule: String,
-    met: bool,
 }
 
 impl Measured {
@@ -195,18 +179,14 @@ impl Measured {
     }
 
     fn add_gates(&mut self, session: &Session<'_>, environment: &str) -> Result<(), StoreError> {
-        for (decision, text) in session.decisions_of(environment, DECISIONS)? {
-            // One that a newer hub wrote in another form is on record, and says no rule here.
-            let read = serde_json::from_str(&text).unwrap_or(OnRecord {
-                to: None,
-                rules: Vec::new(),
-            });
-            let step = (environment.to_owned(), read.to.unwrap_or_default());
+        for (decision, record) in session.decisions_of(environment, DECISIONS)? {
+            // One in the form of another version is on record, and names no rule here.
+            let rules = record.map_or_else(Vec::new, |record| record.decision.rules);
+            let step = (environment.to_owned(), decision.to.unwrap_or_default());
             self.gates.entry(step).or_insert_with(|| DecidedGate {
                 open: decision.verdict == "open",
                 at_ms: decision.at_ms,
-                rules: read
-                    .rules
+                rules: rules
                     .into_iter()
                     // A rule may be asked for each part of an environment: one that is not met counts.
                     .fold(BTreeMap::new(), |mut all, one| {

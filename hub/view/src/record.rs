@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::{Decision, GateRules};
 use outhaul_gate::{
-    EDITION, Facts, GateQuestion, decide, fingerprint, kept, site_status, tighter, wanted_by,
+    DecisionRecord, EDITION, Facts, GateQuestion, decide, evidence_lines, fingerprint, site_status,
+    tighter, wanted_by,
 };
 use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_store::{
@@ -344,8 +345,13 @@ pub fn keep(
         asked_by: asked_by.to_owned(),
         to: decision.to.clone(),
     };
-    let (text, lines) = kept(decision, &question.rules);
-    session.add_decision(&past, &fingerprint(decision), &text.to_string(), &lines)
+    let text = DecisionRecord::new(decision, &question.rules).to_text();
+    session.add_decision(
+        &past,
+        &fingerprint(decision),
+        &text,
+        &evidence_lines(decision),
+    )
 }
 
 /// Why a commit does not go on and what opens the gate, as an error: the same sentences as the text of a decision has.

@@ -10,12 +10,13 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 9] = [
+const BENCHMARKS: [(&str, &str); 10] = [
     ("outhaul-bundle", "throughput"),
     ("outhaul-parity", "parity"),
     ("outhaul-delta", "layers"),
     ("outhaul-tests", "import"),
     ("outhaul-agent", "applied"),
+    ("outhaul-serve", "blob"),
     ("outhaul-bundler", "render"),
     ("outhaul-hub", "affected"),
     ("outhaul-hub", "fleet"),

@@ -449,7 +449,9 @@ fn known_outcome(
 
 pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<ImportOutcome, AgentError> {
     let row = generations::one(db, number)?;
-    let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
+    let (state, note) = row.map_or((State::Rejected, String::new()), |r| {
+        (r.state, r.note.to_string())
+    });
     Ok(ImportOutcome::Rests {
         number,
         state,

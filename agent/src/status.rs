@@ -203,7 +203,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
             state: g.state.as_str(),
             index: g.index.to_string(),
             source: g.source,
-            note: g.note,
+            note: g.note.to_string(),
             // What a backup left out, or somebody removed, is not here, whatever the database says.
             on_disk: g.whole && agent.state_folder.generation(g.number).is_dir(),
         })

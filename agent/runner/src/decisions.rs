@@ -14,8 +14,8 @@ use crate::approval;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
-use crate::state::{Hold, generations, outbox, returns};
-use outhaul_site::stored::{CANNOT_GO_ON, Decision};
+use crate::state::{Hold, Note, generations, outbox, returns};
+use outhaul_site::stored::Decision;
 
 pub mod assignments;
 pub mod deadline;
@@ -170,19 +170,16 @@ fn with_cause(agent: &Agent, site: &Site, left: u64, note: String) -> Result<Str
     let broken = site
         .active
         .is_some_and(|active| active.number == left && active.broken);
-    let cause = match before.split_once(CANNOT_GO_ON) {
-        Some((_, cause)) => cause,
-        None if broken => &before,
-        None => "",
+    let cause = match before {
+        Note { blocked, .. } if !blocked.is_empty() => blocked,
+        before if broken => before.to_string(),
+        _ => String::new(),
     };
-    Ok(match cause {
+    Ok(match cause.as_str() {
         "" => note,
-        cause => format!("{note}{CAUSE}{}", shortened(cause)),
+        cause => format!("{note}; before that: {}", shortened(cause)),
     })
 }
-
-/// Begins, in the note of a bundle that a person left, what had kept it from running.
-const CAUSE: &str = "; before that: ";
 
 /// Commits that the first bundle is given up, on which work is unfinished. There is nothing to go back to; what of it is on
 /// this host, `status` lists.
@@ -300,7 +297,7 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
                 .into(),
         });
     }
-    let approved = Transition::new(Event::Approved(number), row.note.clone());
+    let approved = Transition::new(Event::Approved(number), row.note.unblocked().to_string());
     let content = crate::index_of(agent, number).ok();
     let content = content.map(|index| crate::content_of(&index));
     crate::transition_with(agent, &approved, |db, author| {

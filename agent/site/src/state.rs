@@ -36,6 +36,7 @@ pub mod generations;
 pub mod holds;
 pub mod inventory;
 mod migrate;
+pub mod note;
 pub mod outbox;
 pub mod refusal;
 pub mod returns;
@@ -44,6 +45,7 @@ pub mod soak;
 pub use error::StateError;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
+pub use note::Note;
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         let state = row.as_ref().map_or("gone", |row| row.state.shown());
         let mut now = format!("bundle {number} was copied from it, and is {state} now");
         if let (None, Some(row)) = (blocked, row) {
-            let note = shortened(&row.note).replace('\n', " ");
+            let note = shortened(&row.note.to_string()).replace('\n', " ");
             // Only what changed since is reported anew: it went on, or it waits for something else.
             let same = left.is_some_and(|(_, word)| word == row.state.as_str());
             if same && visit.text.contains(&note) {

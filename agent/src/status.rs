@@ -192,7 +192,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let cursor = outbox::cursor(db)?;
     let mut left_behind: Vec<_> = inventory::items(db, None)?
         .into_iter()
-        .filter(|item| item.phase == "left")
+        .filter(|item| item.phase == outhaul_reconcilers::Phase::Left)
         .map(|item| item.assignment)
         .collect();
     left_behind.dedup();

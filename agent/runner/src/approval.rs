@@ -184,11 +184,11 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
 /// The assignments that a bundle would remove, and how many are applied. What a person holds is not removed.
 fn removals(agent: &Agent, index: &Index) -> Result<(Vec<String>, usize), AgentError> {
     let held = held::names(agent)?;
-    let applied: BTreeSet<String> = inventory::items(agent.store.read(), None)?
-        .into_iter()
-        .filter(|item| item.phase != "left" && !held.contains(&item.assignment))
-        .map(|item| item.assignment)
-        .collect();
+    let applied: BTreeSet<String> =
+        inventory::surplus(agent.store.read(), |name| held.contains(name))?
+            .into_iter()
+            .map(|item| item.assignment)
+            .collect();
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     let count = applied.len();
     let gone = applied

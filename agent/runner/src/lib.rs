@@ -11,7 +11,7 @@ use rusqlite::{Connection, Transaction};
 use outhaul_content::{blobs, content_error, generation, serving};
 use outhaul_host::{error, facilities, host, reconcilers};
 use outhaul_kit::durable;
-use outhaul_reconcilers::ApplyError;
+use outhaul_reconcilers::{ApplyError, Phase};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, cut, incomplete, keys, machine, rehearsal, secrets, state, state_folder,
@@ -256,7 +256,7 @@ pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
     let intended = inventory::items(db, None)?;
     Ok(intended
         .iter()
-        .any(|item| item.generation == number || item.phase == "intent")
+        .any(|item| item.generation == number || item.phase == Phase::Intent)
         || !generations::results(db, &pass)?.is_empty()
         || !index_of(agent, number).is_ok_and(brings))
 }
@@ -268,7 +268,7 @@ fn repair_has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
         None => false,
     };
     let intended = inventory::items(db, None)?;
-    Ok(done || intended.iter().any(|item| item.phase == "intent"))
+    Ok(done || intended.iter().any(|item| item.phase == Phase::Intent))
 }
 
 /// The kept index of a generation, as this site gets it.

@@ -43,7 +43,10 @@ fn main() {
     activate(site.path());
     let mirror = Mirror::start(site.path());
     let nginx = Nginx::start(&images.join("blobs/sha256"), site.path());
-    let ours = format!("{}v2/docker.io/library/large/blobs/{digest}", mirror.address);
+    let ours = format!(
+        "{}v2/docker.io/library/large/blobs/{digest}",
+        mirror.address
+    );
     let theirs = format!("http://{}/{}", nginx.address, digest.hex());
 
     // Once, so that the file is in memory for both.

@@ -255,14 +255,12 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
         wanted.extend(index.assignments.iter().map(|a| a.name.to_string()));
     }
     let mut found: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
-    for item in inventory::items(db, None)? {
-        if item.phase != "left" && !wanted.contains(&item.assignment) {
-            let of = (item.assignment, item.generation);
-            found
-                .entry(of)
-                .or_default()
-                .push(format!("`{}`", item.item));
-        }
+    for item in inventory::surplus(db, |name| wanted.contains(name))? {
+        let of = (item.assignment, item.generation);
+        found
+            .entry(of)
+            .or_default()
+            .push(format!("`{}`", item.item));
     }
     let rows = generations::all(db)?;
     Ok(found

@@ -165,8 +165,7 @@ pub fn approve_alone(
     }
     let index = crate::index_of(agent, number)?;
     let db = agent.store.read();
-    let applied = inventory::items(db, None)?.into_iter();
-    let applied = applied.filter(|item| item.phase != "left");
+    let applied = inventory::present(db, None)?.into_iter();
     let mut names: Vec<String> = applied.map(|item| item.assignment).collect();
     names.extend(index.assignments.iter().map(|a| a.name.to_string()));
     names.sort();

@@ -128,6 +128,9 @@ pub struct Status {
     pub pulled: Option<PullStatus>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
+    /// Whether something that was signed proves that; it counts from 1970 otherwise.
+    #[serde(skip)]
+    pub time_is_proven: bool,
     /// The machine's own clock.
     pub clock: Clock,
     /// A bundle of which some parts are here.
@@ -263,6 +266,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
             reading.wall.as_millisecond(),
         ),
         time_lower_bound: reading.bound.at().to_string(),
+        time_is_proven: reading.bound.is_proven(),
         clock: Clock::of(agent, &reading)?,
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
         incomplete: incomplete::incomplete(db, &agent.site)?,
@@ -467,7 +471,7 @@ impl Status {
         lines.extend(self.agent.sentence());
         lines.extend(self.renumbered.iter().cloned());
         lines.extend(self.restored.iter().map(brief::restored));
-        lines.push(brief::time(&self.time_lower_bound));
+        lines.push(brief::time(self));
         lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
         lines.extend(self.clock.hub_ahead_ms.map(brief::hub_clock));
         for visit in brief::media(self) {

@@ -60,6 +60,12 @@ impl LowerBound {
         self.at.checked_add(ahead).unwrap_or(Timestamp::MAX)
     }
 
+    /// Whether something that was signed has raised it. Until then it counts from 1970, by how long the machine runs.
+    pub fn is_proven(&self) -> bool {
+        const YEARS_10: i64 = 10 * 365 * 24 * 3600;
+        self.at.as_second() >= YEARS_10
+    }
+
     /// Raises the bound to a time that the fleet's metadata signed. `false` when it was there already.
     pub fn raise(&mut self, signed: Timestamp) -> bool {
         let before = self.at();

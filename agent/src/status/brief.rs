@@ -127,10 +127,10 @@ pub(super) fn differing(assignment: &AssignmentResult) -> Vec<String> {
 }
 
 /// What signed times prove.
-pub(super) fn time(lower_bound: &str) -> String {
-    match lower_bound.starts_with("1970-") {
-        true => "time: unknown: nothing that was signed has proved any yet".to_owned(),
-        false => format!("time: not before {lower_bound}"),
+pub(super) fn time(status: &Status) -> String {
+    match status.time_is_proven {
+        true => format!("time: not before {}", status.time_lower_bound),
+        false => "time: unknown: nothing that was signed has proved any yet".to_owned(),
     }
 }
 

@@ -250,7 +250,7 @@ pub enum ConfigError {
     },
     /// Somebody else may change it, and it names programs that are started and files that are written.
     #[error(
-        "`{path}` is not followed: it {problem}; look at what it says, then `chown {own} {typed}` and `chmod go-w {typed}`", typed = outhaul_kit::text::quoted(path)
+        "`{path}` is not followed: it {problem}; look at its content, then `chown {own} {typed}` and `chmod go-w {typed}`", typed = outhaul_kit::text::quoted(path)
     )]
     OfOthers {
         /// The file.

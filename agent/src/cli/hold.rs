@@ -26,8 +26,8 @@ pub struct Args {
     /// Why, for whoever comes next.
     #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_full_line)]
     why: String,
-    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. What
-    /// happens then says `at_deadline` in agent.toml.
+    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. `at_deadline` in
+    /// agent.toml decides what happens then.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["release", "assignment"])]
     until: Option<String>,
     /// Holds this assignment alone, as `status` names it.

@@ -332,7 +332,7 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     }
     let help = || {
         "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in \
-         agent.toml), and corrects it where the stream says so"
+         agent.toml), and corrects it where the stream's drift policy is `correct`"
             .to_owned()
     };
     let looked = runner::index_of(agent, active).and_then(|index| {

@@ -58,7 +58,7 @@ pub struct Args {
     /// A secret key that opens it, when it is sealed (may be given more than once)
     #[arg(long, value_name = "FILE")]
     identity: Vec<PathBuf>,
-    /// Write what the fleet says of the bundle into this folder: the signed statement, and the bills of materials of the bundle
+    /// Write the fleet's statements about the bundle into this folder: the signed one, and the bills of materials of the bundle
     /// and of its images. Only when all of it holds
     #[arg(long, value_name = "DIR")]
     attestations: Option<PathBuf>,

@@ -368,7 +368,7 @@ impl Worked {
             (None, None, None) => {
                 let why = match self.finding.cleared.first() {
                     Some(cleared) => format!(
-                        "{} says `{}` of {}",
+                        "{} states `{}` for {}",
                         shown_author(&cleared.author),
                         cleared.status,
                         cleared.hit.component

@@ -211,7 +211,7 @@ fn known_again(database: &Path) -> String {
     let floors = match database.with_file_name("floors.json").exists() {
         true => "`floors.json` keeps older bundles out",
         false => {
-            "`floors.json` is gone, too, so that only the kept bundles show which older ones are refused (`enrol` says which)"
+            "`floors.json` is gone, too, so that only the kept bundles show which older ones are refused (`enrol` lists them)"
         }
     };
     let holds = match database.with_file_name("holds.json").exists() {

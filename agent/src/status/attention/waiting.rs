@@ -50,7 +50,7 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                     AttentionKind::Hold,
                     format!(
                         "`outhaul-agent hold --release` ends the hold; then the service applies it where it runs, or `outhaul-agent apply`; where it \
-                         waits for something else, `status` says for what, and \
+                         waits for something else, `status` shows for what, and \
                          `outhaul-agent approve {number}` applies it"
                     ),
                 ),

@@ -149,7 +149,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Hands every line of an export to `take`, but the first and the last.
+    /// Hands every line of an export to `take`, but the first and the last; within [`Store::read_all`](super::Store::read_all).
     ///
     /// # Errors
     /// What `take` returns, or [`StoreError`] when the store fails.

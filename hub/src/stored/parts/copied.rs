@@ -90,17 +90,22 @@ impl Write for Dropping {
     }
 }
 
-#[test]
-fn a_part_that_would_be_dropped_during_an_export_stays_and_the_export_is_whole() {
-    let Some(server) = postgres::shared_or_skip() else {
-        return;
-    };
-    let address = server.database();
+/// A hub whose data is on a server, the address of that, and its folder.
+fn hub_on_server() -> Option<(Hub, String, tempfile::TempDir)> {
+    let address = postgres::shared_or_skip()?.database();
     let folder = tempfile::tempdir().unwrap();
     let root = std::fs::read(Centre::new().root()).unwrap();
     let on = address.parse().unwrap();
     let state = folder.path().join("hub");
-    let mut hub = Hub::init(&state, &root, None, None, Some(&on)).unwrap();
+    let hub = Hub::init(&state, &root, None, None, Some(&on)).unwrap();
+    Some((hub, address, folder))
+}
+
+#[test]
+fn a_part_that_would_be_dropped_during_an_export_stays_and_the_export_is_whole() {
+    let Some((mut hub, address, _folder)) = hub_on_server() else {
+        return;
+    };
     let lines = fill(&mut hub.store);
     let mut out = Dropping {
         store: open(&address),
@@ -114,20 +119,20 @@ fn a_part_that_would_be_dropped_during_an_export_stays_and_the_export_is_whole()
 }
 
 #[test]
-fn a_report_without_its_envelope_is_in_no_copy_that_passes_for_whole() {
-    let Some((store, _, _)) = with_reports() else {
+fn a_report_without_its_envelope_is_in_no_copy_or_export_that_passes_for_whole() {
+    let Some((mut hub, _, folder)) = hub_on_server() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    store
+    fill(&mut hub.store);
+    hub.store
         .connection()
         .execute_batch("DELETE FROM report_envelopes WHERE number = 7")
         .unwrap();
-    let failed = copy(&store, folder.path()).unwrap_err();
-    assert_eq!(
-        failed.to_string(),
-        "the signed text of report 7 of site `a`, numbering `e1`, is missing in the database"
-    );
+    let copied = copy(&hub.store, folder.path()).unwrap_err().to_string();
+    let exported = audit::export(&mut hub, std::io::sink()).unwrap_err();
+    let missing =
+        "the signed text of report 7 of site `a`, numbering `e1`, is missing in the database";
+    assert_eq!((&*copied, &*exported.to_string()), (missing, missing));
 }
 
 #[test]

@@ -97,6 +97,7 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
     let (window, next) = window(agent)?;
     let (wave, turn) = wave(agent, index)?;
     let lost = own_values::lost_by(agent, index)?;
+    let lacking = held::lacking(agent)?;
     let conditions = Conditions {
         held: hold.is_some(),
         rolled_back: state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number),
@@ -109,14 +110,16 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
         window,
         wave,
         values: !lost.is_empty(),
+        content_lacks: !lacking.is_empty(),
     };
     let mut all = Vec::new();
     for obstacle in approval::obstacles(&conditions) {
-        let by_time = matches!(
+        // What nobody's approval lifts is said beside a hold, too: it lasts longer.
+        let is_always_said = matches!(
             obstacle,
-            Obstacle::Delay | Obstacle::Window | Obstacle::Wave
+            Obstacle::Delay | Obstacle::Window | Obstacle::Wave | Obstacle::HeldContent
         );
-        if !by_time && !all.is_empty() {
+        if !is_always_said && !all.is_empty() {
             continue;
         }
         let approve = format!("approve it with `outhaul-agent approve {number}`");
@@ -132,6 +135,12 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
             }
             // The machine's word and the row's are of one transaction.
             (Obstacle::Hold, None) => "held".to_owned(),
+            (Obstacle::HeldContent, _) => {
+                let each = lacking
+                    .iter()
+                    .map(|one| format!("{}: {}", one.sentence(), one.help()));
+                each.collect::<Vec<_>>().join("; ")
+            }
             (Obstacle::Rollback, _) => {
                 format!("a rollback was ordered after it came; {approve}")
             }

@@ -233,6 +233,10 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
     if site.worked_on().is_none()
         && let Err(AgentError::Generation(error)) = crate::index_of(agent, number)
     {
+        // What is not on disk cannot be repaired, and a newer bundle that waits does not need it.
+        if let Some(newer) = waiting {
+            return Ok(Again::Bundle(newer));
+        }
         return Err(AgentError::Nothing {
             message: format!(
                 "bundle {number} cannot be applied again, because its folder is not whole on disk any more: \

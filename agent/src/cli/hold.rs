@@ -140,8 +140,14 @@ fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError
     }
     let why = Some(args.why.as_str()).filter(|why| *why != NO_REASON);
     let Some(number) = assignments::release(&mut agent, decided(why.unwrap_or_default()))? else {
+        let active = runner::site_now(agent.store.read())?.active;
+        let is_known = active.is_some_and(|one| runner::index_of(&agent, one.number).is_ok());
+        let now = match is_known {
+            true => "it is as the active bundle has it",
+            false => "the next bundle that is applied decides about it",
+        };
         context.print(
-            &format!("`{name}` is released by {who}: it is as the active bundle has it"),
+            &format!("`{name}` is released by {who}: {now}"),
             &serde_json::json!({ "assignment": name, "hold": null }),
         );
         return Ok(0);

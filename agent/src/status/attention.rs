@@ -37,6 +37,7 @@ const MAX_NAMED: usize = 10;
 /// [`AgentError`] of the store.
 pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let mut found = waiting::waiting(agent)?;
+    found.extend(held_content(agent)?);
     match without_helper(agent) {
         Some(gone) => found.push(gone),
         None => found.extend(drifted_now(agent)?),
@@ -91,6 +92,21 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     Ok(found)
+}
+
+/// Held assignments of which what they keep is not here.
+fn held_content(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let all = held::lacking(agent)?.into_iter();
+    let all = all.map(|lacking| Attention {
+        what: AttentionKind::HeldContent,
+        message: format!(
+            "{}: what runs of it cannot be compared, and no bundle is applied that leaves it alone",
+            lacking.sentence()
+        ),
+        help: lacking.help(),
+        assignment: Some(lacking.name),
+    });
+    Ok(all.collect())
 }
 
 /// Watched folders that are not there: nothing is taken from them.
@@ -263,6 +279,8 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
             .push(format!("`{}`", item.item));
     }
     let rows = generations::all(db)?;
+    let lacking = held::lacking(agent)?;
+    let takes_from = held::takes_from(agent)?;
     Ok(found
         .into_iter()
         .map(|((assignment, number), mut items)| {
@@ -272,6 +290,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 items.push(format!("{more} more"));
             }
             let items = items.join(", ");
+            let again = brought_again(number, takes_from, site.waiting.map(|waiting| waiting.number));
             let is_known = rows.iter().any(|row| row.number == number);
             let (message, help) = match is_known {
                 true => (
@@ -287,10 +306,11 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                         "`{assignment}` of bundle {number} was applied before the database of this site was lost, and goes on; this of it is on \
                          this host: {items}"
                     ),
-                    format!(
-                        "import bundle {number} again, or a newer bundle (`outhaul-agent import FOLDER`): what it does not have is removed, the \
-                         rest is replaced"
-                    ),
+                    match lacking.first() {
+                        // Newer bundles do not get past that.
+                        Some(lacking) => lacking.help(),
+                        None => format!("{again}: what it does not have is removed, the rest is replaced"),
+                    },
                 ),
             };
             let left = Attention {
@@ -302,6 +322,21 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
             (number, left)
         })
         .collect())
+}
+
+/// What brings an assignment of bundle `number` under the site's care again, as the floors have it: what is older than `takes_from` is refused.
+fn brought_again(number: u64, takes_from: u64, waiting: Option<u64>) -> String {
+    match waiting {
+        Some(waiting) => format!(
+            "let bundle {waiting} through, which is here and waits, or import a newer bundle (`outhaul-agent import FOLDER`)"
+        ),
+        None if number < takes_from => {
+            format!("import bundle {takes_from}, or a newer bundle (`outhaul-agent import FOLDER`)")
+        }
+        None => format!(
+            "import bundle {number} again, or a newer bundle (`outhaul-agent import FOLDER`)"
+        ),
+    }
 }
 
 /// The apply helper, when nobody answers for it.

@@ -23,6 +23,7 @@ mod conformance;
 mod fleet;
 mod flux;
 mod flux_charts;
+mod held_content;
 mod hook_page;
 mod hooks;
 mod hostile_media;

@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use outhaul_bundle::report::ComplianceStatus;
 use outhaul_kit::text;
-use outhaul_reconcilers::{ApplyError, Item, folder};
+use outhaul_reconcilers::{Item, folder};
 
 use crate::agent::Agent;
 use crate::apply;
@@ -26,6 +25,7 @@ use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
 
+mod drift;
 mod waiting;
 
 /// How many files are named.
@@ -40,7 +40,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     found.extend(held_content(agent)?);
     match without_helper(agent) {
         Some(gone) => found.push(gone),
-        None => found.extend(drifted_now(agent)?),
+        None => found.extend(drift::drifted_now(agent)?),
     }
     if let Err(error @ AgentError::Space { .. }) = agent.check_space(0) {
         let (message, help) = (error.to_string(), error.help());
@@ -352,98 +352,5 @@ fn without_helper(agent: &Agent) -> Option<Attention> {
         what: AttentionKind::ApplyHelper,
         message: error.to_string(),
         help: error.help(),
-    })
-}
-
-/// Assignments of the active bundle that differ at this moment.
-fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
-    let db = agent.store.read();
-    let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
-        return Ok(Vec::new());
-    };
-    let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
-    if generations::all(db)?.iter().any(|g| at_work(g.state)) {
-        return Ok(Vec::new());
-    }
-    let help = || {
-        "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in \
-         agent.toml), and corrects it where the stream's drift policy is `correct`"
-            .to_owned()
-    };
-    let looked = runner::index_of(agent, active).and_then(|index| {
-        let reconcilers = agent.reconcilers(&index)?;
-        let mut differing = Vec::new();
-        for desired in held::free(agent, &index)? {
-            let name = desired.assignment.name.as_str();
-            let reconciler = reconcilers.for_assignment(&desired.assignment);
-            let recorded = agent.recorded(reconciler.kind(), name)?;
-            let verdict = match reconciler.health_waits() {
-                true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),
-                false => reconciler.health(&desired, &recorded, &agent.heartbeat)?,
-            };
-            let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
-            differing.extend(verdict.map(|v| {
-                let message = format!("`{name}` differs from bundle {active}: {}", v.message);
-                (name.to_owned(), message, help())
-            }));
-        }
-        for (name, hold) in held::all(agent)? {
-            let Some(desired) = held::kept(agent, &name, &hold) else {
-                continue;
-            };
-            let index = runner::index_of(agent, desired.generation)?;
-            let reconcilers = agent.reconcilers(&index)?;
-            let reconciler = reconcilers.for_assignment(&desired.assignment);
-            let recorded = agent.recorded(reconciler.kind(), &name)?;
-            let verdict = match reconciler.health_waits() {
-                true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),
-                false => reconciler.health(&desired, &recorded, &agent.heartbeat)?,
-            };
-            let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
-            differing.extend(verdict.map(|v| {
-                let message = format!(
-                    "`{name}` is held by {}, and differs from bundle {}, at which it is held: {}",
-                    hold.who, desired.generation, v.message
-                );
-                let help = format!(
-                    "`outhaul-agent hold --release --assignment {name}` gives it back to the bundles, and `outhaul-agent apply` \
-                     corrects it then"
-                );
-                (name.clone(), message, help)
-            }));
-        }
-        Ok(differing)
-    });
-    Ok(match looked {
-        Ok(differing) => differing
-            .into_iter()
-            .map(|(name, message, help)| Attention {
-                what: AttentionKind::Drift,
-                message,
-                help,
-                assignment: Some(name),
-            })
-            .collect(),
-        Err(error) => vec![Attention {
-            assignment: None,
-            what: match &error {
-                AgentError::Apply(ApplyError::Helper { .. }) => AttentionKind::ApplyHelper,
-                _ => AttentionKind::Drift,
-            },
-            message: match &error {
-                AgentError::Generation(_) if !agent.state_folder.generation(active).is_dir() => {
-                    format!(
-                        "the files of bundle {active} are not on this machine, so that what runs here cannot be compared with it"
-                    )
-                }
-                error => format!("what runs cannot be compared with bundle {active}: {error}"),
-            },
-            help: match error {
-                AgentError::Generation(_) => format!(
-                    "import bundle {active} again, which brings its folder back, or a newer bundle"
-                ),
-                other => other.help(),
-            },
-        }],
     })
 }

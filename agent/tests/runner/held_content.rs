@@ -57,8 +57,13 @@ fn keeps_two(site: &Site) {
     let printed = stdout(&site.run(&["status"]));
     let drift = "differs from bundle 2, at which it is held: 1 of 1 files";
     assert!(printed.contains(drift), "{printed}");
+    // As advised, and it stays held.
+    let advice =
+        "`outhaul-agent apply` puts `hello` back to what bundle 2 brought, and it stays held there";
+    assert!(printed.contains(advice), "{printed}");
     site.ok(&["apply"]);
     assert_eq!(fs::read(&file).unwrap(), b"two");
+    assert!(stdout(&site.run(&["status"])).contains(line));
     site.ok(&RELEASE);
     assert_eq!(site.applied()["hello/a"], b"three");
 }

@@ -301,9 +301,7 @@ impl Reconciler for Folder {
             heartbeat.beat();
             let status = statuses.get(path).copied().unwrap_or("changed");
             if status == "changed" {
-                done = writing
-                    .add(path, file)
-                    .map(|named| pass_files(ledger, named));
+                done = writing.add(path, file, &mut |instant| ledger.passed(instant));
             }
             if let Err(error) = &done {
                 steps.push(step(path, "failed", error.to_string()));
@@ -314,7 +312,7 @@ impl Reconciler for Folder {
             }
             steps.push(step(path, status, ""));
         }
-        let done = done.and_then(|()| writing.finish().map(|named| pass_files(ledger, named)));
+        let done = done.and_then(|()| writing.finish(&mut |instant| ledger.passed(instant)));
         if let Err(error) = done {
             // No other bundle would do better: the work goes on when there is room again.
             if error.is_of_the_disk() {
@@ -394,13 +392,6 @@ fn in_the_way(path: &Path, found: PathState, assignment: &str) -> String {
         "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written{kind}",
         path.display()
     )
-}
-
-/// Each file that has its name now is an instant at which a test cuts the power.
-fn pass_files(ledger: &mut dyn Ledger, named: usize) {
-    for _ in 0..named {
-        ledger.passed("file-written");
-    }
 }
 
 /// Removes recorded files. What is not a plain file any more is somebody else's and stays.

@@ -20,6 +20,7 @@ mod bootstrap;
 mod clocks;
 mod conditions;
 mod conformance;
+mod cut_batches;
 mod fleet;
 mod flux;
 mod flux_charts;

@@ -424,11 +424,11 @@ fn a_batch_that_fails_leaves_nothing_beside_its_files_and_names_only_what_was_wr
     };
     let mut writing = Writing::into(&target);
     for path in ["app/a", "app/b", "app/c"] {
-        assert_eq!(writing.add(path, &file).unwrap(), 0);
+        writing.add(path, &file, &mut |_| ()).unwrap();
     }
     // It came meanwhile: a file cannot take its name.
     fs::create_dir(fixture.target().join("app/b")).unwrap();
-    writing.finish().unwrap_err();
+    writing.finish(&mut |_| ()).unwrap_err();
     let lacking = ["app/a", "app/b", "app/c"].map(|path| writing.lacks_name(path));
     assert_eq!(lacking, [false, true, true]);
     drop(writing);

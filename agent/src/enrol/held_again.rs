@@ -16,7 +16,7 @@ use crate::machine::State;
 use crate::runner::held::Lacking;
 use crate::state::floors::Floors;
 use crate::state::generations::{self, Generation};
-use crate::state::{StateError, holds};
+use crate::state::{Note, StateError, holds};
 use crate::state_folder::StateFolder;
 
 /// Where such a bundle came from, as far as it is known.
@@ -82,7 +82,7 @@ fn verified(
         stream: index.stream,
         snapshot: index.snapshot,
         source: SOURCE.to_owned(),
-        note: String::new(),
+        note: Note::default(),
         good: true,
         whole: true,
     })

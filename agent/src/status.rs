@@ -23,10 +23,9 @@ use crate::orders::{self, EnrolmentStatus};
 use crate::report;
 use crate::runner::progress::{self, Step};
 use crate::runner::{self, delays, held};
-use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
-use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
+use crate::state::{self, Hold, StateError, clock, floors, generations, inventory, key, outbox};
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
 
@@ -40,6 +39,7 @@ pub mod page;
 
 /// How this site stands.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "scripts read them")]
 pub struct Status {
     /// The site.
     pub site: String,

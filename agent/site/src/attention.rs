@@ -21,6 +21,8 @@ pub enum AttentionKind {
     Wave,
     /// A bundle waits for values of this site.
     Values,
+    /// What a held assignment keeps is not here.
+    HeldContent,
     /// A bundle may be applied now.
     Due,
     /// The newest bundle was left because it was not healthy.
@@ -82,7 +84,10 @@ impl Attention {
 
     /// Whether it says already what to import.
     pub fn names_import(&self) -> bool {
-        use AttentionKind::{Approved, Health, Left, Leftovers, NotTaken};
-        matches!(self.what, Left | Health | Approved | Leftovers | NotTaken)
+        use AttentionKind::{Approved, Health, HeldContent, Left, Leftovers, NotTaken};
+        matches!(
+            self.what,
+            Left | Health | Approved | HeldContent | Leftovers | NotTaken
+        )
     }
 }

@@ -128,6 +128,9 @@ fn say_lost(enrolled: &Enrolled) {
             if holds == 1 { "hold" } else { "holds" }
         ));
     }
+    for one in &enrolled.lacking {
+        super::say(&format!("warning: {}; {}", one.sentence(), one.help()));
+    }
     for one in lost.attention() {
         super::say(&format!("warning: {}; {}", one.message, one.help));
     }

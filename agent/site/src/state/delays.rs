@@ -177,11 +177,13 @@ pub fn has_counted(known: &Delays, now: &Delays) -> bool {
 /// What they come to. `goes_on`: at a deadline the bundle goes on, and nobody is asked.
 pub fn sum(delays: &Delays, goes_on: bool) -> Delayed {
     let ahead = delays.values().any(|delay| !delay.passed);
-    match (delays.is_empty(), ahead) {
-        (true, _) => Delayed::No,
-        (false, true) => Delayed::Until,
-        (false, false) if goes_on => Delayed::Over,
-        (false, false) => Delayed::Asks,
+    let passed = delays.values().any(|delay| delay.passed);
+    match (goes_on, ahead, passed) {
+        (_, false, false) => Delayed::No,
+        // A person decides about one of them, however the others end.
+        (false, _, true) => Delayed::Asks,
+        (_, true, _) => Delayed::Until,
+        (true, false, true) => Delayed::Over,
     }
 }
 

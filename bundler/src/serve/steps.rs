@@ -402,5 +402,6 @@ fn publish_problem(error: &PublicationError) -> RoundProblem {
         PublicationError::Forge(error) => RoundProblem::of(error),
         PublicationError::Propose(error) => RoundProblem::of(error),
         PublicationError::Target(error) => RoundProblem::of(error),
+        PublicationError::Own(error) => RoundProblem::of(error),
     }
 }

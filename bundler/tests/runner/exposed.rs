@@ -136,6 +136,35 @@ fn the_state_of_the_service_is_not_kept_in_what_it_reads_or_signs_with() {
     assert!(!made.path("own").exists());
 }
 
+#[test]
+fn a_rendering_is_not_published_to_a_branch_that_the_control_plane_is_read_from() {
+    let made = GateFixture::new();
+    git(
+        &made.path("."),
+        &["clone", "--quiet", "--bare", "cp", "cp.git"],
+    );
+    let heads = || git(&made.path("cp.git"), &["for-each-ref", "refs/heads"]);
+    let before = heads();
+    let line = "publish git --environment dev --control-plane cp.git --to cp.git";
+    for branch in ["dev", "stage", "main"] {
+        let (_, _, err) = made.ends(2, &format!("{line} --branch {branch}"));
+        assert!(
+            err.contains("is one that the control plane is read from"),
+            "{err}"
+        );
+    }
+    let config = "state = \"own\"\ncontrol_plane = \"cp.git\"\n[[environment]]\nname = \"dev\"\ngit = { to = \"cp.git\" }\n";
+    std::fs::write(made.path("serve.toml"), config).unwrap();
+    let (_, _, err) = made.ends(1, "serve --config serve.toml --once");
+    assert!(
+        err.contains("is one that the control plane is read from"),
+        "{err}"
+    );
+    assert_eq!(heads(), before);
+    // Another branch beside them is a place of its own.
+    made.ok(&format!("{line} --branch rendered-dev"));
+}
+
 /// Every file below `folder` and its content, but for git's own.
 fn tree(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();

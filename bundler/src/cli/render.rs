@@ -327,7 +327,7 @@ impl Args {
         }
         let verdict = match found.lines().len() {
             0 => "equal".to_owned(),
-            count => format!("{count} differences"),
+            count => format_count(count, "difference", "differences"),
         };
         say(&format!(
             "`{}` and what snapshot {from} renders to: {verdict} ({} files are the same)",

@@ -301,8 +301,8 @@ impl Args {
             )),
             Some(list) => {
                 data(&format!(
-                    "content: {} differences from its snapshot",
-                    list.len()
+                    "content: {} from its snapshot",
+                    format_count(list.len(), "difference", "differences")
                 ));
                 for one in list {
                     data(&format!("  {}: {}", one.path, one.what));

@@ -272,7 +272,11 @@ pub(super) fn site(explanation: &SiteExplanation, site: &Site, nearest: &str) ->
             "  wave {} of {}: takes a bundle {} after it was issued",
             place.wave,
             place.of,
-            format_count(place.after_hours as usize, "hour", "hours")
+            format_count(
+                usize::try_from(place.after_hours).unwrap_or(usize::MAX),
+                "hour",
+                "hours"
+            )
         );
     }
     if explanation.assignments.is_empty() {

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 
 mod plausible;
 
-pub use plausible::{Implausible, MAX_AHEAD, MAX_BEHIND, implausible};
+pub use plausible::{
+    Implausible, ImplausibleTyped, MAX_AHEAD, MAX_BEHIND, MAX_TYPED_AHEAD, implausible,
+    implausible_typed,
+};
 
 /// How far a hub's time may take the bound beyond what the fleet's metadata and the boot clock say: three
 /// days, less than any usual term of a bundle. A hub's key is online; it must not be able to expire what

@@ -236,5 +236,6 @@ fn publish_failure(error: PublicationError) -> Failure {
         PublicationError::Forge(error) => Failure::of(error),
         PublicationError::Propose(error) => Failure::of(error),
         PublicationError::Target(error) => Failure::of(error),
+        PublicationError::Own(error) => Failure::of(error),
     }
 }

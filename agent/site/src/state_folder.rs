@@ -236,6 +236,28 @@ impl StateFolder {
         }
     }
 
+    /// Refuses where the service or a command is the one agent now. Changes nothing; whether the lock can be used at all, [`Self::lock`]
+    /// says.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`]
+    pub fn check_idle(&self) -> Result<(), LockError> {
+        match self.at_work() {
+            AtWork::Nobody | AtWork::Command(Holder::Unknown(_)) => Ok(()),
+            AtWork::Service | AtWork::Command(Holder::Process(_)) => Err(self.busy()),
+        }
+    }
+
+    /// That somebody else has the lock, by what stands in it.
+    fn busy(&self) -> LockError {
+        let path = self.root.join("lock");
+        let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
+        LockError::Busy {
+            state: self.root.clone(),
+            holder: Holder::of(&String::from_utf8_lossy(&holder), path),
+        }
+    }
+
     /// Makes this process the one agent that changes what is applied.
     ///
     /// # Errors
@@ -246,11 +268,7 @@ impl StateFolder {
         self.close_to_others()?;
         let path = self.root.join("lock");
         let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
-            let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
-            return Err(LockError::Busy {
-                state: self.root.clone(),
-                holder: Holder::of(&String::from_utf8_lossy(&holder), path),
-            });
+            return Err(self.busy());
         };
         // The folder was open to others until a moment ago where an earlier agent made it: the new file is not.
         self.close_to_others()?;

@@ -17,6 +17,9 @@ use crate::state_folder::StateFolder;
 const FIRST_MEMBER: &[u8; 9] = b"metadata/";
 
 /// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
+///
+/// It is refused while the service or another command works on the state folder: `systemctl stop outhaul-agent`, and `start`
+/// afterwards.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent enrol /media/stick/drone-7.kit"

@@ -27,6 +27,7 @@ use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
 mod again;
+mod former;
 mod held_again;
 mod kept_floors;
 mod lost;
@@ -81,6 +82,10 @@ pub fn enrol(
         .map_err(|error| bad_kit(text::chain(&error)))?;
     let kit_key = kit.key();
     let (_lock, config, lost) = claimed(state_folder)?;
+    // Opening a database that is gone would make an empty one in its place.
+    if state::check_enrolled(state_folder).is_err() && lost {
+        former::check(state_folder, &fleet, &site_name)?;
+    }
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
@@ -98,6 +103,9 @@ pub fn enrol(
             &config,
             adopt_changed,
         );
+    }
+    if lost {
+        former::check(state_folder, &fleet, &site_name)?;
     }
     let key = load_or_make_key(state_folder)?;
     let site = SiteIdentity {

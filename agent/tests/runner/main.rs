@@ -80,6 +80,7 @@ mod waits;
 mod waves;
 mod web;
 mod what_lacks;
+mod wrong_kit;
 mod wrong_stick;
 
 /// A file that nobody declares would silently test nothing.

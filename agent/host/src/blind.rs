@@ -35,6 +35,9 @@ pub struct Blind {
     pub held: Option<Vec<String>>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
+    /// Whether the service runs, with the settings that it read when it started.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub service: bool,
     /// Why no more can be said.
     pub trouble: String,
     /// What to do next.
@@ -89,6 +92,7 @@ impl Blind {
                 Some(in_words(kept.site.is_some(), kept.assignments))
             }),
             on_disk,
+            service: matches!(error, AgentError::Config(_)) && state_folder.service_runs(),
             trouble: error.to_string(),
             help: error.help(),
         })
@@ -119,9 +123,14 @@ impl Blind {
         if !on_disk.is_empty() {
             lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
         }
-        lines.push(
-            "nothing new is installed and no report is written until this is fixed:".to_owned(),
-        );
+        lines.push(match self.service {
+            true => "the service runs, and goes on with the settings that it read when it started; until this is fixed no command works, and the \
+                     service does not start again:"
+                .to_owned(),
+            false => {
+                "nothing new is installed and no report is written until this is fixed:".to_owned()
+            }
+        });
         lines.join("\n")
     }
 }

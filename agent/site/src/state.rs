@@ -290,10 +290,7 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(doing("open"))?;
-        Ok(Self {
-            connection,
-            place: None,
-        })
+        Ok(Self::unplaced(connection))
     }
 
     /// Opens the database on a file system that is mounted read-only: nothing is written. What was committed and stands beside the
@@ -316,10 +313,7 @@ impl Store {
         let named = percent::encoded_bytes(path.as_os_str().as_encoded_bytes());
         let uri = format!("file:{named}?immutable=1");
         let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
-        Ok(Self {
-            connection,
-            place: None,
-        })
+        Ok(Self::unplaced(connection))
     }
 
     /// A copy of all that is committed, in memory: what is written into it is gone with it.
@@ -337,10 +331,14 @@ impl Store {
         connection
             .pragma_update(None, "foreign_keys", true)
             .map_err(doing("copy"))?;
-        Ok(Self {
+        Ok(Self::unplaced(connection))
+    }
+
+    fn unplaced(connection: Connection) -> Self {
+        Self {
             connection,
             place: None,
-        })
+        }
     }
 
     /// For reading outside a transaction.

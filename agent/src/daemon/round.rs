@@ -163,6 +163,7 @@ impl Round {
         }
         self.answer_calls(agent)?;
         if self.decide.is_due() {
+            tidy::keep_holds(agent);
             let decided = decisions(agent);
             let problem = decided.as_ref().err().map(ToString::to_string);
             // Tried again soon, because a person may have fixed it; reported once.
@@ -278,6 +279,7 @@ impl Round {
             }
             Ok(()) => Ok(()),
         };
+        tidy::keep_holds(agent);
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;
         let before = generations::active(agent.store.read())?;

@@ -61,6 +61,7 @@ mod reports;
 mod served;
 mod server;
 mod service;
+mod settings;
 mod since;
 mod site;
 mod site_values;

@@ -137,6 +137,9 @@ fn a_bundle_that_appears_in_a_watched_folder_is_applied_and_a_stop_is_clean() {
     assert!(!printed.is_empty());
 }
 
+/// What happens to the state folder of a site while its service runs; the path is where it may be moved to.
+type Loss = fn(&Site, &std::path::Path);
+
 #[test]
 fn a_service_whose_database_is_gone_or_replaced_writes_nothing_more_and_ends() {
     let centre = Centre::new();
@@ -144,7 +147,6 @@ fn a_service_whose_database_is_gone_or_replaced_writes_nothing_more_and_ends() {
     whole.take(&centre.publish(&Draft::hello("one")));
     let backup = whole.folder.path().join("drone-7.backup");
     whole.ok(&["backup", "--to", backup.to_str().unwrap()]);
-    type Loss = fn(&Site, &std::path::Path);
     let losses: [(Loss, &str, &str); 3] = [
         (
             |site, _| std::fs::remove_file(site.state().join("agent.db")).unwrap(),

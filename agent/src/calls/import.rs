@@ -224,8 +224,7 @@ fn found(
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, failed, beside_others, answer);
     };
-    let slips = findings.slips.iter();
-    answer.messages.extend(slips.map(SlipEffect::sentence));
+    let slips: Vec<String> = findings.slips.iter().map(SlipEffect::sentence).collect();
     let lines = match beside_others {
         true => AgentError::lines_beside_others,
         false => AgentError::lines,
@@ -233,22 +232,27 @@ fn found(
     answer
         .messages
         .extend(findings.refused.iter().flat_map(lines));
+    if !matches!(outcome, ImportOutcome::AlreadyActive { .. }) {
+        answer.messages.extend(slips.iter().cloned());
+    }
     let (number, state, note) = match outcome {
         ImportOutcome::AlreadyActive { number, remembered } => {
             let words = match went_on == Some(number) && remembered.is_empty() {
                 true => WENT_ON.to_owned(),
                 false => already(&remembered),
             };
-            answer.text = format!("bundle {number} is {words}");
+            let text = format!("bundle {number} is {words}");
+            // What slips brought is what is new then.
+            let all: Vec<String> = slips.into_iter().chain([text]).collect();
+            answer.text = all.join("\n");
             answer.value = serde_json::json!({
                 "number": number, "state": State::Active.as_str(), "message": words,
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
-            // Something was brought, and it was not taken.
-            if let Some(refused) = findings.refused.first() {
-                answer.exit = refused.class().code();
-            }
-            return;
+            answer
+                .messages
+                .extend(findings.deeper.as_deref().map(not_that_deep));
+            return left_newer(&findings, number, answer);
         }
         ImportOutcome::Incomplete {
             part,
@@ -288,20 +292,30 @@ fn found(
     if !rebuilt.is_empty() {
         answer.value["rebuilt"] = rebuilt.into();
     }
-    // Whoever waits for the newest bundle of a stick does not have it yet.
-    if let Some(newer) = findings.newer {
-        answer.exit = 1;
-        answer.value["newer"] = newer.into();
-        answer.messages.push(format!(
-            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
-        ));
-    }
+    left_newer(&findings, number, answer);
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
         answer.messages.push(
             "help: `outhaul-agent status` shows each assignment; what was active before is active again if it could"
                 .into(),
         );
+    }
+}
+
+/// Whoever waits for the newest bundle of a stick does not have it yet, or nobody knows: it ends the same way whether bundle `number` of that
+/// stick is taken now or was before.
+fn left_newer(findings: &Findings, number: u64, answer: &mut CommandResult) {
+    if let Some(newer) = findings.newer {
+        answer.exit = 1;
+        answer.value["newer"] = newer.into();
+        answer.messages.push(format!(
+            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
+        ));
+    } else if findings.without_number {
+        answer.exit = 1;
+        answer.messages.push(format!(
+            "help: what was refused does not show its number: it may be newer than bundle {number}"
+        ));
     }
 }
 
@@ -356,6 +370,9 @@ fn nothing(
         return fail(answer, unread, beside_others);
     }
     let (place, typed) = (text::path(path), text::quoted(path));
+    answer
+        .messages
+        .extend(findings.deeper.as_deref().map(not_that_deep));
     let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
             format!("no bundle for this site in `{place}`: {}", why_skipped(findings, answer)),
@@ -363,7 +380,10 @@ fn nothing(
                 .to_owned(),
         ),
         (true, 0) => (
-            format!("`{place}` is empty, as far as it was looked at: three folders deep"),
+            match findings.deeper.is_some() {
+                true => format!("no file in `{place}`, as far as it was looked at: three folders deep"),
+                false => format!("`{place}` is empty"),
+            },
             format!(
                 "see that the right stick is plugged in and mounted there (`findmnt {typed}`), and that the bundle \
                  was written to it"
@@ -380,6 +400,15 @@ fn nothing(
         ),
     };
     answer.fail(&AgentError::Nothing { message, help });
+}
+
+/// That a folder was not looked at.
+fn not_that_deep(folder: &Path) -> String {
+    format!(
+        "`{}` and what else lies more than three folders deep was not looked at: `outhaul-agent import {}` does",
+        text::path(folder),
+        text::quoted(folder)
+    )
 }
 
 /// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be looked at.

@@ -58,6 +58,7 @@ mod refusals;
 mod refused_site;
 mod rekey;
 mod reports;
+mod same_stick;
 mod served;
 mod server;
 mod service;

@@ -25,6 +25,9 @@ pub struct Blind {
     /// Whether the database says so.
     #[serde(skip)]
     is_read: bool,
+    /// Whether the database is gone, and not only unreadable.
+    #[serde(skip)]
+    is_lost: bool,
     /// The number that runs, if the database can be read.
     pub active: Option<u64>,
     /// What was last found of each assignment, likewise.
@@ -83,6 +86,10 @@ impl Blind {
             fleet: name.as_ref().map(|(fleet, _)| fleet.to_string()),
             site: name.map(|(_, site)| site.to_string()),
             is_read,
+            is_lost: matches!(
+                error,
+                AgentError::State(StateError::Gone { .. } | StateError::Damaged { .. })
+            ),
             active: db.and_then(|db| state::meta(db, key::ACTIVE).ok().flatten()),
             assignments: db
                 .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
@@ -115,6 +122,10 @@ impl Blind {
             lines.push(format!("  {name}: {word} when it was last looked at"));
         }
         lines.push(match self.held.as_deref() {
+            None if self.is_lost => {
+                "holds: lost with the database; no readable `holds.json` shows what was held"
+                    .to_owned()
+            }
             None => "holds: cannot be read; what is held stays held".to_owned(),
             Some([]) => "holds: none".to_owned(),
             Some(held) => format!("holds: {}", held.join(", ")),

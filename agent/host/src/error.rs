@@ -88,7 +88,7 @@ pub enum AgentError {
     #[error("{0}; every report that the hub has not acknowledged is still here")]
     Export(#[source] FileError),
     /// What lies on a stick or in a folder may not be read by the user who runs this.
-    #[error("{0}; no bundle was taken from it")]
+    #[error("{0}; nothing of it was taken")]
     NotReadable(#[source] FileError),
     /// Not enough space.
     #[error(

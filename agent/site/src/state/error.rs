@@ -246,7 +246,9 @@ fn known_again(database: &Path) -> String {
     };
     let holds = match database.with_file_name("holds.json").exists() {
         true => "and what people hold, from `holds.json`",
-        false => "holds are not: give them again",
+        false => {
+            "what people held is not: where something was, give `outhaul-agent hold` again before the next bundle is imported"
+        }
     };
     format!(
         "{floors}; what the kept bundles applied is known again, with values that were set here where their files show them; {holds}"

@@ -204,6 +204,14 @@ fn bad_kit(message: String) -> AgentError {
     }
 }
 
+/// Whether bytes are a kit that can be used.
+///
+/// # Errors
+/// [`AgentError::Usage`] says what is wrong with it.
+pub fn check_kit(bytes: &[u8]) -> Result<(), AgentError> {
+    read_kit(bytes).map(drop)
+}
+
 /// A kit, with a URL and a token that can be used.
 fn read_kit(bytes: &[u8]) -> Result<Kit, AgentError> {
     let kit = Kit::from_bytes(bytes).map_err(|error| bad_kit(text::chain(&error)))?;

@@ -3,6 +3,7 @@
 //! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use outhaul_kit::failure::Classified as _;
@@ -229,9 +230,11 @@ fn found(
         true => AgentError::lines_beside_others,
         false => AgentError::lines,
     };
-    answer
-        .messages
-        .extend(findings.refused.iter().flat_map(lines));
+    answer.messages.extend(
+        grouped(&findings.refused)
+            .into_iter()
+            .flat_map(|(refused, more)| lines(refused).into_iter().chain(more)),
+    );
     if !matches!(outcome, ImportOutcome::AlreadyActive { .. }) {
         answer.messages.extend(slips.iter().cloned());
     }
@@ -348,8 +351,9 @@ fn nothing(
     if !findings.slips.is_empty() {
         slips(&findings.slips, answer);
     }
-    for refused in &findings.refused {
+    for (refused, more) in grouped(&findings.refused) {
         fail(answer, refused, beside_others);
+        answer.messages.extend(more);
     }
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
@@ -400,6 +404,46 @@ fn nothing(
         ),
     };
     answer.fail(&AgentError::Nothing { message, help });
+}
+
+/// How many that one rule refused are reported one by one.
+const MAX_OF_RULE: usize = 10;
+
+/// The refusals that are reported one by one, and after the last of a rule that refused more than these, which others it refused.
+fn grouped(refused: &[AgentError]) -> Vec<(&AgentError, Option<String>)> {
+    let mut by_rule: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut shown: Vec<(&AgentError, Option<String>)> = Vec::new();
+    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+    for error in refused {
+        let AgentError::Refused {
+            source_name, rule, ..
+        } = error
+        else {
+            shown.push((error, None));
+            continue;
+        };
+        let of_rule = by_rule.entry(rule).or_default();
+        of_rule.push(source_name);
+        if of_rule.len() <= MAX_OF_RULE {
+            last.insert(rule, shown.len());
+            shown.push((error, None));
+        }
+    }
+    for (rule, names) in by_rule {
+        let others = names.get(MAX_OF_RULE..).unwrap_or_default();
+        let Some(at) = last.get(rule).filter(|_| !others.is_empty()) else {
+            continue;
+        };
+        let named: Vec<_> = others.iter().map(|name| format!("`{name}`")).collect();
+        if let Some((_, more)) = shown.get_mut(*at) {
+            *more = Some(format!(
+                "error: the same rule, `{rule}`, refused {} more: {}; `outhaul-agent plan FILE` says what is wrong with one",
+                others.len(),
+                named.join(", ")
+            ));
+        }
+    }
+    shown
 }
 
 /// That a folder was not looked at.

@@ -46,6 +46,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         });
     }
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
+    enrol::check_kit(&kit).map_err(|error| match error {
+        AgentError::Usage { message, help } => AgentError::Usage {
+            message: format!("`{}`: {message}", outhaul_kit::text::path(&args.kit)),
+            help,
+        },
+        other => other,
+    })?;
     let made = context.state.parent().and_then(durable::first_missing);
     let enrolled = enrol::enrol(&StateFolder::new(&context.state), &kit, args.adopt_changed)?;
     let site = &enrolled.site;

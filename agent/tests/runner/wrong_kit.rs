@@ -53,3 +53,12 @@ fn a_kit_of_another_site_or_fleet_is_refused_after_a_lost_database() {
         (&true.into(), &3.into())
     );
 }
+
+#[test]
+fn a_file_that_is_no_kit_is_named() {
+    let site = Site::new(&Centre::new(), "drone-7");
+    let kit = site.folder.path().join("bad.kit");
+    fs::write(&kit, "{\"stream\": 5}").unwrap();
+    let words = ["bad.kit`: not a kit", "outhaul site enrol"];
+    assert_reports(&enrol(&site, &kit), 2, &words);
+}

@@ -92,7 +92,10 @@ pub fn enrol(
             || site.stream != stream
         {
             return Err(AgentError::Usage {
-                message: format!("this state folder belongs to site `{}` already", site.name),
+                message: format!(
+                    "this state folder belongs to site `{}` of fleet {}, {}/{}, already",
+                    site.name, site.fleet, site.stream.environment, site.stream.cluster_type
+                ),
                 help: "use another --state folder for another site".into(),
             });
         }

@@ -437,7 +437,7 @@ fn grouped(refused: &[AgentError]) -> Vec<(&AgentError, Option<String>)> {
         let named: Vec<_> = others.iter().map(|name| format!("`{name}`")).collect();
         if let Some((_, more)) = shown.get_mut(*at) {
             *more = Some(format!(
-                "error: the same rule, `{rule}`, refused {} more: {}; `outhaul-agent plan FILE` says what is wrong with one",
+                "error: the same rule, `{rule}`, refused {} more: {}; `outhaul-agent plan FILE` shows what is wrong with one",
                 others.len(),
                 named.join(", ")
             ));

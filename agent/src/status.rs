@@ -28,7 +28,6 @@ use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, StateError, clock, floors, generations, inventory, key, outbox};
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
-
 use outhaul_pace::PullStatus;
 use outhaul_site::backup::restore::Restored;
 
@@ -224,7 +223,6 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let for_others = index.as_ref().map(|index| plan::for_others(index, name));
     let reading = agent.clock_reading()?;
     let at_work = agent.state_folder.at_work();
-    let settings = Vec::from_iter(settings::not_followed_yet(&agent.state_folder));
     let media = visit::visits(db, &agent.state_folder)?;
     let hold: Option<Hold> = state::meta(db, key::HOLD)?;
     let deadline = hold.as_ref().and_then(|hold| hold.until.as_ref());
@@ -274,7 +272,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
         refusals: refusals::since_active(db)?,
-        attention: [attention::find(agent)?, settings].concat(),
+        attention: settings::beside(attention::find(agent)?, &agent.state_folder),
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),

@@ -362,9 +362,7 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let place = self.place.as_ref();
-        let check = || place.map_or(Ok(()), Place::check);
-        check()?;
+        self.check_place()?;
         // Immediate: two processes queue up here instead of failing in the middle.
         let transaction = self
             .connection
@@ -372,7 +370,7 @@ impl Store {
             .map_err(doing("begin"))?;
         let value = work(&transaction)?;
         // Somebody may have waited for others, or have worked for a while.
-        check()?;
+        self.place.as_ref().map_or(Ok(()), Place::check)?;
         transaction.commit().map_err(doing("commit"))?;
         Ok(value)
     }

@@ -7,8 +7,14 @@ use crate::attention::{Attention, AttentionKind};
 use crate::config;
 use crate::state_folder::StateFolder;
 
+/// What else a person should do something about, and this.
+pub(super) fn beside(mut others: Vec<Attention>, state_folder: &StateFolder) -> Vec<Attention> {
+    others.extend(not_followed_yet(state_folder));
+    others
+}
+
 /// That `agent.toml` was changed after the service read it.
-pub(super) fn not_followed_yet(state_folder: &StateFolder) -> Option<Attention> {
+fn not_followed_yet(state_folder: &StateFolder) -> Option<Attention> {
     let read = state_folder.service_settings()?;
     (config::mark(&state_folder.config()).as_ref() != Some(&read)).then(|| {
         Attention::of_site(

@@ -10,7 +10,6 @@ use crate::runner::{self, decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
-use outhaul_bundle::report::AssignmentResult;
 use outhaul_kit::text::one_full_line;
 
 /// What is remembered where nobody gave a reason.
@@ -133,24 +132,9 @@ fn deadline(agent: &Agent, text: &str) -> Result<Deadline, AgentError> {
     Deadline::new(&reading, after).ok_or_else(|| usage(format!("`{text}` is too far away")))
 }
 
-/// Whether it is an assignment of this site that nobody holds: ending its hold is done, as ending the site's is where there is none.
-fn is_free(agent: &Agent, name: &str) -> Result<bool, AgentError> {
-    let found: Option<Vec<AssignmentResult>> = state::meta(agent.store.read(), key::RESULTS)?;
-    let known = found.unwrap_or_default();
-    let is_known = known.iter().any(|one| one.name.as_str() == name);
-    Ok(is_known && !held::all(agent)?.contains_key(name))
-}
-
 fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let who = args.who.clone().unwrap_or_else(super::who);
-    if args.release && is_free(&agent, name)? {
-        context.print(
-            &format!("`{name}` is not held; nothing was changed"),
-            &serde_json::json!({ "assignment": name, "hold": null }),
-        );
-        return Ok(0);
-    }
     let decided = |why| Decided {
         name,
         who: &who,

@@ -101,5 +101,5 @@ fn releasing_what_nobody_holds_is_done_and_an_unknown_name_is_refused() {
         );
     }
     let unknown = site.run(&["hold", "--release", "--assignment", "helo"]);
-    assert_reports(&unknown, 1, &["`helo` is not held"]);
+    assert_reports(&unknown, 1, &["no assignment `helo`"]);
 }

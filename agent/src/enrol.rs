@@ -27,6 +27,7 @@ use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
 mod again;
+mod former;
 mod held_again;
 mod kept_floors;
 mod lost;
@@ -81,13 +82,20 @@ pub fn enrol(
         .map_err(|error| bad_kit(text::chain(&error)))?;
     let kit_key = kit.key();
     let (_lock, config, lost) = claimed(state_folder)?;
+    // Opening a database that is gone would make an empty one in its place.
+    if state::check_enrolled(state_folder).is_err() && lost {
+        former::check(state_folder, &fleet, &site_name)?;
+    }
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
             || site.stream != stream
         {
             return Err(AgentError::Usage {
-                message: format!("this state folder belongs to site `{}` already", site.name),
+                message: format!(
+                    "this state folder belongs to site `{}` of fleet {}, {}/{}, already",
+                    site.name, site.fleet, site.stream.environment, site.stream.cluster_type
+                ),
                 help: "use another --state folder for another site".into(),
             });
         }
@@ -98,6 +106,9 @@ pub fn enrol(
             &config,
             adopt_changed,
         );
+    }
+    if lost {
+        former::check(state_folder, &fleet, &site_name)?;
     }
     let key = load_or_make_key(state_folder)?;
     let site = SiteIdentity {
@@ -194,6 +205,14 @@ fn bad_kit(message: String) -> AgentError {
         message,
         help: "get the kit again: `outhaul site enrol` at the centre writes it".into(),
     }
+}
+
+/// Whether bytes are a kit that can be used.
+///
+/// # Errors
+/// [`AgentError::Usage`] says what is wrong with it.
+pub fn check_kit(bytes: &[u8]) -> Result<(), AgentError> {
+    read_kit(bytes).map(drop)
 }
 
 /// A kit, with a URL and a token that can be used.

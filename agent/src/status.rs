@@ -28,7 +28,6 @@ use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, StateError, clock, floors, generations, inventory, key, outbox};
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
-
 use outhaul_pace::PullStatus;
 use outhaul_site::backup::restore::Restored;
 
@@ -36,6 +35,7 @@ mod attention;
 mod brief;
 mod next;
 pub mod page;
+mod settings;
 
 /// How this site stands.
 #[derive(Debug, Serialize)]
@@ -272,7 +272,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
         refusals: refusals::since_active(db)?,
-        attention: attention::find(agent)?,
+        attention: settings::beside(attention::find(agent)?, &agent.state_folder),
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),

@@ -53,12 +53,14 @@ pub enum AttentionKind {
     Content,
     /// The hub takes nothing of this site.
     HubRefuses,
+    /// The service follows other settings than `agent.toml` has now.
+    Settings,
     /// A bundle could not be taken in, for a reason that can be mended on this machine.
     NotTaken,
 }
 
 /// One thing that a person should do something about.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Attention {
     /// What is the matter.
     pub what: AttentionKind,

@@ -28,8 +28,8 @@ pub struct Args {
     /// Why, for whoever comes next.
     #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_full_line)]
     why: String,
-    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. `at_deadline` in
-    /// agent.toml decides what happens then.
+    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d; ten years (3650d)
+    /// at most. `at_deadline` in agent.toml decides what happens then.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["release", "assignment"])]
     until: Option<String>,
     /// Holds this assignment alone, as `status` names it.
@@ -122,6 +122,12 @@ fn deadline(agent: &Agent, text: &str) -> Result<Deadline, AgentError> {
     let after = after.ok_or_else(|| usage(format!("`{text}` is not a time")))?;
     if !after.is_positive() {
         return Err(usage(format!("`{text}` is not in the future")));
+    }
+    if after > delays::LONGEST {
+        return Err(AgentError::Usage {
+            message: format!("`{text}` is further away than ten years (3650d), the longest that a hold lasts; nothing was changed"),
+            help: "name an earlier time, or leave `--until` out: such a hold lasts until a person ends it".into(),
+        });
     }
     Deadline::new(&reading, after).ok_or_else(|| usage(format!("`{text}` is too far away")))
 }

@@ -75,7 +75,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
 /// As [`media::import`] and [`report::export`]; it was logged already.
 pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<(), AgentError> {
     note_visit(agent, place, None, None, None);
-    let read = media::import(agent, place);
+    let read = media::import(agent, place).map_err(|error| error.while_reading(place));
     let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
     let exported = if agent.config.export_to_media && !stop {
         export_where_wanted(agent, place, there)
@@ -183,7 +183,7 @@ pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentEr
         return media::import(agent, place);
     }
     note_visit(agent, place, None, None, None);
-    let read = media::import(agent, place);
+    let read = media::import(agent, place).map_err(|error| error.while_reading(place));
     let parts = match &read {
         Ok(findings) => parts(findings),
         Err(error) => vec![error.to_string()],

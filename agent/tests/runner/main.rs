@@ -58,9 +58,11 @@ mod refusals;
 mod refused_site;
 mod rekey;
 mod reports;
+mod same_stick;
 mod served;
 mod server;
 mod service;
+mod settings;
 mod since;
 mod site;
 mod site_values;
@@ -80,6 +82,7 @@ mod waits;
 mod waves;
 mod web;
 mod what_lacks;
+mod wrong_kit;
 mod wrong_stick;
 
 /// A file that nobody declares would silently test nothing.

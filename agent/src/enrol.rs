@@ -19,13 +19,16 @@ use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
 use crate::request::{Asking, write_request};
+use crate::runner::held::Lacking;
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, clock, holds, key};
+use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, key};
 use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
 mod again;
+mod former;
+mod held_again;
 mod kept_floors;
 mod lost;
 
@@ -48,6 +51,8 @@ pub struct Enrolled {
     pub again: bool,
     /// What an earlier database in this folder had applied.
     pub adopted: Adopted,
+    /// Held assignments of which what they keep is not known again.
+    pub lacking: Vec<Lacking>,
     /// What could not be known again, where there was an earlier database in this folder and it is gone.
     pub lost: Option<Lost>,
 }
@@ -77,37 +82,33 @@ pub fn enrol(
         .map_err(|error| bad_kit(text::chain(&error)))?;
     let kit_key = kit.key();
     let (_lock, config, lost) = claimed(state_folder)?;
+    // Opening a database that is gone would make an empty one in its place.
+    if state::check_enrolled(state_folder).is_err() && lost {
+        former::check(state_folder, &fleet, &site_name)?;
+    }
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
             || site.stream != stream
         {
             return Err(AgentError::Usage {
-                message: format!("this state folder belongs to site `{}` already", site.name),
+                message: format!(
+                    "this state folder belongs to site `{}` of fleet {}, {}/{}, already",
+                    site.name, site.fleet, site.stream.environment, site.stream.cluster_type
+                ),
                 help: "use another --state folder for another site".into(),
             });
         }
-        let (site, key) = again::enrol_again(state_folder, &mut store, site, &kit, &config.clock)?;
-        let seal_key = seal_key(state_folder)?;
-        let request = write_request(
+        return known_again(
             state_folder,
-            &site,
-            &Asking::first(&kit_key, &seal_key),
-            &key,
-        )?;
-        let adopted = match adopt_changed {
-            true => store.commit(|db| adopt::adopt(state_folder, &config, &site.name, true, db))?,
-            false => Adopted::default(),
-        };
-        return Ok(Enrolled {
-            site,
-            request,
-            seal_key,
-            fingerprint: key.public().id(),
-            again: true,
-            adopted,
-            lost: None,
-        });
+            (&mut store, site),
+            &kit,
+            &config,
+            adopt_changed,
+        );
+    }
+    if lost {
+        former::check(state_folder, &fleet, &site_name)?;
     }
     let key = load_or_make_key(state_folder)?;
     let site = SiteIdentity {
@@ -127,7 +128,7 @@ pub fn enrol(
         &Asking::first(&kit_key, &seal_key),
         &key,
     )?;
-    let (adopted, lost) = store.commit(|db| {
+    let (adopted, lost, lacking) = store.commit(|db| {
         let reading = clock::now(db, Host.clocks(&config.clock))?;
         reading.store(db)?;
         let now = reading.policy();
@@ -138,6 +139,9 @@ pub fn enrol(
         let lost = lost.then(|| Lost::known_again(state_folder, db, values, shown));
         let lost = lost.transpose()?;
         state::set_meta(db, key::LOST, lost.as_ref())?;
+        let fleet = (&trusted, site.stream.role.as_str());
+        let floors = floors::floors(db, &state_folder.floors())?;
+        let lacking = held_again::store(state_folder, fleet, &floors, now, db)?;
         let author = Author {
             site: &site,
             key: &key,
@@ -146,7 +150,7 @@ pub fn enrol(
         };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
-        Ok::<_, StateError>((adopted, lost))
+        Ok::<_, StateError>((adopted, lost, lacking))
     })?;
     // The site is enrolled: a copy that cannot be written is no reason to fail.
     if let Err(error) = holds::beside::keep(state_folder, store.read()) {
@@ -161,7 +165,37 @@ pub fn enrol(
         fingerprint: key.public().id(),
         again: false,
         adopted,
+        lacking,
         lost,
+    })
+}
+
+/// The same site enrols by another kit, or by the same one again.
+fn known_again(
+    state_folder: &StateFolder,
+    (store, site): (&mut Store, SiteIdentity),
+    kit: &Kit,
+    config: &AgentConfig,
+    adopt_changed: bool,
+) -> Result<Enrolled, AgentError> {
+    let (site, key) = again::enrol_again(state_folder, store, site, kit, &config.clock)?;
+    let seal_key = seal_key(state_folder)?;
+    let kit_key = kit.key();
+    let asking = Asking::first(&kit_key, &seal_key);
+    let request = write_request(state_folder, &site, &asking, &key)?;
+    let adopted = match adopt_changed {
+        true => store.commit(|db| adopt::adopt(state_folder, config, &site.name, true, db))?,
+        false => Adopted::default(),
+    };
+    Ok(Enrolled {
+        site,
+        request,
+        seal_key,
+        fingerprint: key.public().id(),
+        again: true,
+        adopted,
+        lacking: Vec::new(),
+        lost: None,
     })
 }
 
@@ -171,6 +205,14 @@ fn bad_kit(message: String) -> AgentError {
         message,
         help: "get the kit again: `outhaul site enrol` at the centre writes it".into(),
     }
+}
+
+/// Whether bytes are a kit that can be used.
+///
+/// # Errors
+/// [`AgentError::Usage`] says what is wrong with it.
+pub fn check_kit(bytes: &[u8]) -> Result<(), AgentError> {
+    read_kit(bytes).map(drop)
 }
 
 /// A kit, with a URL and a token that can be used.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::name::Name;
+use outhaul_bundle::output_record;
 use outhaul_bundle::report::{
     ClusterEvent, ClusterState, ComplianceStatus, FollowedAssignment, ReportEvent,
 };
@@ -31,7 +32,7 @@ const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 /// Most assignments that a report names.
 const MAX_ASSIGNMENTS: usize = 2_000;
 /// The formats of a record that are read: the one that is written now, and the one before it.
-const RECORD_FORMATS: [&str; 2] = ["outhaul.dev/output/v1", "outhaul.dev/platform/v1"];
+const RECORD_FORMATS: [&str; 2] = [output_record::FORMAT, output_record::BRANCH_BEFORE];
 
 /// What `.outhaul/platform.json` states of the commit that it lies in, as far as it is used here.
 #[derive(Debug, Deserialize)]

@@ -155,10 +155,7 @@ fn verify_above(
                 }
                 _ => None,
             };
-            // What is installed already needs no second look at an older copy.
-            known
-                .filter(|known| !is_active(db, known.number))
-                .ok_or(error)
+            known.ok_or(error)
         })
         .map_err(|error| refusal(&name, &error))?;
     published::refuse_second(&name, metadata, &acceptance)?;
@@ -449,7 +446,9 @@ fn known_outcome(
 
 pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<ImportOutcome, AgentError> {
     let row = generations::one(db, number)?;
-    let (state, note) = row.map_or((State::Rejected, String::new()), |r| (r.state, r.note));
+    let (state, note) = row.map_or((State::Rejected, String::new()), |r| {
+        (r.state, r.note.to_string())
+    });
     Ok(ImportOutcome::Rests {
         number,
         state,
@@ -483,9 +482,4 @@ fn expected(offer: &Offer) -> Content {
         digest: offer.index,
         size: offer.acceptance.index_length,
     }
-}
-
-fn is_active(db: &Connection, number: u64) -> bool {
-    let row = generations::one(db, number);
-    row.is_ok_and(|row| row.is_some_and(|row| row.state == State::Active))
 }

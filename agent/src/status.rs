@@ -23,13 +23,11 @@ use crate::orders::{self, EnrolmentStatus};
 use crate::report;
 use crate::runner::progress::{self, Step};
 use crate::runner::{self, delays, held};
-use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
-use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
+use crate::state::{self, Hold, StateError, clock, floors, generations, inventory, key, outbox};
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
-
 use outhaul_pace::PullStatus;
 use outhaul_site::backup::restore::Restored;
 
@@ -37,9 +35,11 @@ mod attention;
 mod brief;
 mod next;
 pub mod page;
+mod settings;
 
 /// How this site stands.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "scripts read them")]
 pub struct Status {
     /// The site.
     pub site: String,
@@ -128,6 +128,9 @@ pub struct Status {
     pub pulled: Option<PullStatus>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
+    /// Whether something that was signed proves that; it counts from 1970 otherwise.
+    #[serde(skip)]
+    pub time_is_proven: bool,
     /// The machine's own clock.
     pub clock: Clock,
     /// A bundle of which some parts are here.
@@ -192,7 +195,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let cursor = outbox::cursor(db)?;
     let mut left_behind: Vec<_> = inventory::items(db, None)?
         .into_iter()
-        .filter(|item| item.phase == "left")
+        .filter(|item| item.phase == outhaul_reconcilers::Phase::Left)
         .map(|item| item.assignment)
         .collect();
     left_behind.dedup();
@@ -203,7 +206,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
             state: g.state.as_str(),
             index: g.index.to_string(),
             source: g.source,
-            note: g.note,
+            note: g.note.to_string(),
             // What a backup left out, or somebody removed, is not here, whatever the database says.
             on_disk: g.whole && agent.state_folder.generation(g.number).is_dir(),
         })
@@ -263,12 +266,13 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
             reading.wall.as_millisecond(),
         ),
         time_lower_bound: reading.bound.at().to_string(),
+        time_is_proven: reading.bound.is_proven(),
         clock: Clock::of(agent, &reading)?,
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
         refusals: refusals::since_active(db)?,
-        attention: attention::find(agent)?,
+        attention: settings::beside(attention::find(agent)?, &agent.state_folder),
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),
@@ -467,7 +471,7 @@ impl Status {
         lines.extend(self.agent.sentence());
         lines.extend(self.renumbered.iter().cloned());
         lines.extend(self.restored.iter().map(brief::restored));
-        lines.push(brief::time(&self.time_lower_bound));
+        lines.push(brief::time(self));
         lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
         lines.extend(self.clock.hub_ahead_ms.map(brief::hub_clock));
         for visit in brief::media(self) {

@@ -53,6 +53,8 @@ pub const FORMAT_WITH_SITE_RULES: &str = "outhaul.dev/bundle/v4";
 /// The format of an index with assignments that bring the reconciler of the others. A reader that knows the others alone
 /// must refuse it: it would give them to a reconciler that is not there.
 pub const FORMAT_WITH_BOOTSTRAP: &str = "outhaul.dev/bundle/v5";
+/// The name of a bundle's own bill of materials among its attestations.
+pub const SBOM: &str = "sbom.cdx.json";
 /// Every format that this program reads.
 const FORMATS: [&str; 5] = [
     FORMAT,

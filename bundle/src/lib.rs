@@ -27,6 +27,7 @@ mod member;
 pub mod name;
 pub mod number;
 pub mod order;
+pub mod output_record;
 pub mod patch;
 pub mod read;
 pub mod report;

@@ -108,7 +108,8 @@ pub enum ReportEvent {
         what: String,
         /// Who, as they named themselves.
         who: String,
-        /// The bundle's number, where it is about one.
+        /// The bundle's number, where it is about one. Of a `rollback`: the bundle that is left, and where it is about one assignment the bundle
+        /// whose content that has again; of a `hold` of one assignment: the bundle whose content it keeps.
         #[serde(
             default,
             deserialize_with = "number::optional",

@@ -9,9 +9,11 @@ use std::path::Path;
 use outhaul_bundle::index::Snapshot;
 use outhaul_control::Diagnostics;
 use outhaul_control::overriding::Override;
-use outhaul_git::source::GitReference;
+use outhaul_git::source::{GitReference, local_folder, normal_url};
+use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::pipeline::Platform;
-use outhaul_load::{LoadRequest, since};
+use outhaul_load::{LoadRequest, Origin, since};
 use outhaul_remote::forge::access::credential;
 use outhaul_remote::forge::{self, Access, ForgeError, ForgeKind};
 use outhaul_ship::branch::plan::{CommitChanges, PlanError};
@@ -93,6 +95,75 @@ pub enum PublicationError {
     /// It is not known where to.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// It would go to a branch that the control plane is read from.
+    #[error(transparent)]
+    Own(#[from] OwnBranch),
+}
+
+/// A branch of the control plane is no place for what is made of it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "branch `{branch}` of `{url}` is one that the control plane is read from: what is published there would be read as a part of it\nhelp: \
+     name another branch with `--branch` or another repository with `--to` (for `outhaul serve`: `branch`, `to`)"
+)]
+pub struct OwnBranch {
+    url: String,
+    branch: String,
+}
+
+impl Classified for OwnBranch {
+    fn class(&self) -> FailureClass {
+        FailureClass::Usage
+    }
+}
+
+/// Refuses `target`, reached at `url`, when the control plane of `request` is read from that branch.
+fn refuse_own_branch(
+    platform: &Platform,
+    request: &LoadRequest,
+    (target, url): (&BranchTarget, &str),
+) -> Result<(), OwnBranch> {
+    let plane = &platform.control_plane;
+    let repository = |url: &str, branch: &str| {
+        let reference = GitReference::Branch(branch.to_owned());
+        let mapped = platform.sources.resolve(url, &reference);
+        match mapped.or_else(|| local_folder(url)) {
+            Some(folder) => {
+                let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+                let root = folder.parent().filter(|_| folder.ends_with(".git"));
+                root.unwrap_or(&folder).to_string_lossy().into_owned()
+            }
+            None => normal_url(url),
+        }
+    };
+    let branch = target.branch.as_str();
+    let goes_to = repository(url, branch);
+    let bases = plane.base_repos.values().map(|one| &one.at);
+    let mut read: Vec<_> = bases.cloned().collect();
+    let mut is_own = false;
+    if let Origin::Repository {
+        url,
+        branch: listed,
+    } = &request.from
+        && repository(url, branch) == goes_to
+    {
+        // What was read a moment ago is read again, and only here.
+        let environments = outhaul_load::declared(request).unwrap_or_default();
+        read.extend(environments.into_iter().map(|one| one.control_plane));
+        // Under whatever URL its own objects name it.
+        is_own = listed.as_deref().unwrap_or("main") == branch
+            || read.iter().any(|at| at.branch == branch);
+    }
+    is_own |= read
+        .iter()
+        .any(|at| at.branch == branch && repository(&at.repo.value, branch) == goes_to);
+    match is_own {
+        false => Ok(()),
+        true => Err(OwnBranch {
+            url: without_secrets(&target.url),
+            branch: target.branch.clone(),
+        }),
+    }
 }
 
 /// Publishes `platform`, which was loaded by `request`.
@@ -119,6 +190,7 @@ pub fn publish(
     let is_given = choice.to.is_some();
     let url = branch::where_to(&target.url, &reference, is_given, &platform.sources)
         .map_err(not_published)?;
+    refuse_own_branch(platform, request, (&target, &url))?;
     let kind = publication
         .forge
         .or_else(|| ForgeKind::of_host(&target.url));

@@ -18,7 +18,7 @@ use outhaul_signer::key::KeyError;
 use outhaul_git::source::SourceError;
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::scheduler::{NotAScheduler, Schedulers};
-use outhaul_load::{LoadRequest, Origin};
+use outhaul_load::{LoadRequest, Origin, OutputRefused};
 use outhaul_plane::render::MemoryCache;
 use outhaul_promote::HubConnection;
 use outhaul_promote::hooks::{HookPrograms, NotAHook};
@@ -92,6 +92,9 @@ pub enum ServeError {
     /// The local folder of a repository cannot be used.
     #[error("`sources` cannot be used")]
     Source(#[from] SourceError),
+    /// What it would write to is no place for it.
+    #[error("`state` or `cache` cannot be used")]
+    Place(#[from] OutputRefused),
     /// What chooses for policies cannot be used.
     #[error("`schedulers` cannot be used")]
     Scheduler(#[from] NotAScheduler),
@@ -197,6 +200,9 @@ impl Service {
             .as_ref()
             .map_or(&[][..], |chain| &chain.hooks);
         let hooks = HookPrograms::parse(hooks)?;
+        for folder in [config.state.clone(), config.cache()] {
+            outhaul_load::refuse_output(&request, &folder)?;
+        }
         let lock = state::lock(&config.state)?;
         let state = State::read(&config.state)?;
         Ok(Self {

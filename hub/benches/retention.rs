@@ -2,7 +2,8 @@
 //!
 //! What comes in: made-up sites, each with a key, that reported once a day for 200 days, and decisions of a gate in between. What goes
 //! out: on SQLite and PostgreSQL, the time of a removal of everything older than 30 days, the size of the store before and
-//! after it, and in the same run how fast reports are taken in and a page of sites is read beside it against alone.
+//! after it, and in the same run how fast reports are taken in and a page of sites is read beside it against alone. A number as
+//! argument is how many sites there are.
 #![expect(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -28,7 +29,10 @@ mod site;
 
 use site::{ASSIGNMENTS, numbered, report};
 
+/// Sites, where no number is given.
 const SITES: usize = 1_000;
+/// Sites on the page that is read.
+const PAGE: usize = 50;
 /// One report a day.
 const REPORTS: i64 = 200;
 const KEPT_DAYS: u32 = 30;
@@ -40,6 +44,12 @@ const LINES: usize = 50;
 const MORE: usize = 4_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const NOW: i64 = 1_800_000_000_000;
+
+/// `cargo bench … -- 100` measures with a hundred sites.
+fn count_of_sites() -> usize {
+    let given = std::env::args().find_map(|argument| argument.parse().ok());
+    given.unwrap_or(SITES).max(PAGE)
+}
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +77,8 @@ fn main() {
 }
 
 fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
-    let mut sites: Vec<Site> = (0..SITES).map(numbered).collect();
+    let count = count_of_sites();
+    let mut sites: Vec<Site> = (0..count).map(numbered).collect();
     store
         .write(|session| {
             for site in &sites {
@@ -108,7 +119,7 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
         (removed, took, beside, reader.join().unwrap())
     });
     println!(
-        "{name}: {SITES} sites × {REPORTS} reports of {ASSIGNMENTS} assignments, {} MB: {} reports ({} MB of envelopes) removed in \
+        "{name}: {count} sites × {REPORTS} reports of {ASSIGNMENTS} assignments, {} MB: {} reports ({} MB of envelopes) removed in \
          {:.1} s beside ingest, {:.0}/s; kept although as old: {:?}",
         megabytes(before),
         removed.reports,
@@ -135,7 +146,7 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
         "{name}: {} MB after it, {} MB after {} more reports",
         megabytes(full),
         megabytes(size(store)),
-        50 * SITES
+        50 * count
     );
     let again = Instant::now();
     let second = retention::remove(store, &rule, NOW, false, &|| false).unwrap();
@@ -202,8 +213,8 @@ fn pages_until(store: &mut Store, done: &AtomicBool) -> (f64, f64) {
 
 fn read_while(store: &mut Store, goes_on: impl Fn() -> bool) -> (f64, f64) {
     let page = SitePage {
-        limit: 50,
-        offset: SITES as u64 / 2,
+        limit: PAGE as u64,
+        offset: (count_of_sites() - PAGE) as u64 / 2,
         ..SitePage::ALL
     };
     let (mut count, mut sum, mut slowest) = (0_u32, 0.0, 0.0_f64);
@@ -211,7 +222,7 @@ fn read_while(store: &mut Store, goes_on: impl Fn() -> bool) -> (f64, f64) {
         let start = Instant::now();
         let reading = store.read(|session| Reading::of(session, page, NOW));
         let reading: Reading = reading.unwrap_or_else(|error: StoreError| unreadable(&error));
-        assert_eq!(reading.site_rows(NOW).len(), 50);
+        assert_eq!(reading.site_rows(NOW).len(), PAGE);
         let took = start.elapsed().as_secs_f64() * 1e3;
         (count, sum, slowest) = (count + 1, sum + took, slowest.max(took));
         std::thread::sleep(Duration::from_millis(5));

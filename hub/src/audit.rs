@@ -66,7 +66,7 @@ pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
         }
         Ok(())
     };
-    hub.store.read(|session| {
+    hub.store.read_all(|session| {
         // A verifier of before reads what a hub that removed nothing writes. One that begins to remove meanwhile is not seen here.
         let format = match session.removals(1)?.is_empty() {
             _ if session.has_registered_again()? => FORMAT_4,

@@ -6,10 +6,9 @@
 //! that no key of its site signed, and that only the report after it confirms, keeps its whole numbering. It removes no decision,
 //! act, refusal or log entry, and nothing by a clock that is implausible.
 
+mod rounds;
+
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outhaul_bundle::report::PAYLOAD_TYPE;
@@ -25,6 +24,7 @@ use crate::store::{
     StoreError,
 };
 use crate::time::{self, DAY_MS};
+pub use rounds::start;
 
 /// The shortest time that reports are kept, in days: less is no history.
 pub const LEAST_DAYS: u32 = 7;
@@ -40,11 +40,6 @@ pub const LOOKED_AT: u32 = 200_000;
 const SITES_AT_ONCE: u32 = 500;
 /// How often a plan is made again because gates decided meanwhile.
 const TRIES: u32 = 20;
-/// How often the server removes, and when it tries again after an error.
-const EVERY: (Duration, Duration) = (Duration::from_secs(6 * 3600), Duration::from_secs(600));
-/// How often its thread looks whether it is to end.
-const TICK: Duration = Duration::from_millis(500);
-
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -124,6 +119,8 @@ pub struct Removed {
     pub kept: BTreeMap<KeptBecause, u64>,
     /// Sites of which none was removed, because only the report after it confirms one of them.
     pub unconfirmed: Vec<String>,
+    /// Partitions of a server that are as old as a whole, and that the hub's user may not drop.
+    pub foreign_parts: u64,
     /// Whether it was asked to stop before the end.
     pub stopped: bool,
 }
@@ -232,7 +229,7 @@ impl<'a> Work<'a> {
 
     /// One site after the other.
     fn all(&mut self) -> Result<(), StoreError> {
-        let before_ms = self.done.before_ms;
+        let (before_ms, pause) = (self.done.before_ms, self.rule.pause);
         let mut after = String::new();
         'sites: loop {
             let sites = self.store.read(|session| {
@@ -251,7 +248,8 @@ impl<'a> Work<'a> {
             self.done.explanations =
                 explanations::remove_old(self.store, before_ms, &entry, self.is_trial)?;
             let is_over = || self.is_trial || (self.stop)();
-            self.store.drop_parts_before(before_ms, &is_over)?;
+            let parts = self.store.drop_parts_before(before_ms, pause, &is_over)?;
+            self.done.foreign_parts = parts.foreign;
         }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store
@@ -422,68 +420,6 @@ fn runs(numbers: &[u64]) -> Vec<(u64, u64)> {
         }
     }
     runs
-}
-
-/// Removes beside a server, at once and then every six hours, until `stop`.
-///
-/// # Errors
-/// [`HubError`] when a connection to the store cannot be opened.
-pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubError> {
-    let mut store = Store::open(state)?;
-    let rule = Rule {
-        days,
-        by: SERVER.to_owned(),
-        how: SERVER,
-        pause: Duration::from_millis(20),
-        at_once: LOOKED_AT,
-    };
-    let stop = Arc::clone(stop);
-    tracing::info!(days, "reports that are older are removed");
-    let work = move || {
-        let mut is_clock_off = false;
-        while !stop.load(Ordering::Relaxed) {
-            let ends = || stop.load(Ordering::Relaxed);
-            let mut wait = EVERY.0;
-            let done = remove(&mut store, &rule, time::now_ms(), false, &ends);
-            let done = done.map_err(|failed| (failed.error, failed.done.reports));
-            let was_off = std::mem::replace(
-                &mut is_clock_off,
-                matches!(done, Err((HubError::Clock { .. }, _))),
-            );
-            match done {
-                Ok(done) if done.reports > 0 => {
-                    tracing::info!(
-                        reports = done.reports,
-                        sites = done.sites,
-                        "old reports removed"
-                    );
-                }
-                Ok(_) => {}
-                Err((HubError::Clock { problem }, _)) => {
-                    if !was_off {
-                        tracing::error!(%problem, "no old report is removed until this machine's clock is set");
-                    }
-                    wait = EVERY.1;
-                }
-                Err((error, reports)) => {
-                    tracing::error!(%error, reports, "cannot remove more old reports than that; it is tried again");
-                    wait = EVERY.1;
-                }
-            }
-            let mut waited = Duration::ZERO;
-            while waited < wait && !ends() {
-                std::thread::sleep(TICK);
-                waited += TICK;
-            }
-        }
-    };
-    let started = std::thread::Builder::new()
-        .name("retention".to_owned())
-        .spawn(work);
-    started.map(drop).map_err(|source| HubError::Serve {
-        doing: "start the thread that removes old reports".to_owned(),
-        source,
-    })
 }
 
 #[cfg(test)]

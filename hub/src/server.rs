@@ -10,6 +10,7 @@ mod advisories;
 mod api;
 mod body;
 mod bundles;
+mod clock_log;
 mod counters;
 mod door;
 mod explanations;
@@ -61,6 +62,9 @@ use crate::retention;
 use crate::state::{Hub, StateError};
 use crate::store;
 use shared::Shared;
+
+/// How often the clock is looked at where nobody asks.
+const CLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]
@@ -124,12 +128,12 @@ pub fn serve(
         tls,
         limits: LIMITS,
     };
-    let watched = Arc::clone(&shared);
+    let (watched, clock) = (Arc::clone(&shared), Arc::clone(&shared));
     let database = Arc::clone(&shared);
     outhaul_listen::run_until(
         listening,
         move |peer| service(&router, peer),
-        feed_watchdog(watched),
+        async { tokio::join!(feed_watchdog(watched), watch_clock(clock)).0 },
         database.replaced(),
         |address| {
             ready(address, if is_tls { "https" } else { "http" });
@@ -161,6 +165,17 @@ async fn feed_watchdog(shared: Arc<Shared>) {
         match shared.alive().await {
             Ok(()) => notify(NotifyState::Watchdog),
             Err(error) => tracing::error!(%error, "the store does not answer"),
+        }
+    }
+}
+
+/// Compares the clock with the record from time to time: what is odd about it is said in the log by [`Shared::clock`].
+async fn watch_clock(shared: Arc<Shared>) {
+    let mut tick = tokio::time::interval(CLOCK_EVERY);
+    loop {
+        tick.tick().await;
+        if let Err(error) = shared.clock().await {
+            tracing::error!(%error, "this machine's clock cannot be compared with the record");
         }
     }
 }

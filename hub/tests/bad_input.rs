@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use outhaul_test_kit::plain::NEW;
 use outhaul_test_kit::{Centre, Site};
 
+use crate::http;
 use crate::program::{Hub, code, command, stderr};
 
 #[track_caller]
@@ -411,6 +412,10 @@ fn a_clock_that_was_put_back_behind_the_record_is_told() {
     for said in asked(&hub) {
         assert!(!said.contains("this machine's clock"), "{said}");
     }
+    let log = hub.path("log");
+    let serving = hub.serve_logged(&[], &log);
+    assert!(http::json(serving.address(), "GET /healthz", b"").1["clock"].is_null());
+    assert!(!fs::read_to_string(&log).unwrap().contains("clock"));
     // As if the clock was an hour ahead when that was recorded: it has been put back since.
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
     let latest = store.read(|session| {
@@ -425,6 +430,15 @@ fn a_clock_that_was_put_back_behind_the_record_is_told() {
     };
     store.write(|session| session.add_access(&entry)).unwrap();
     drop(store);
+    // A server sees it while it serves, too, and its log says it once.
+    let health = || http::json(serving.address(), "GET /healthz", b"").1;
+    for _ in 0..3 {
+        assert!(health()["clock"].is_string());
+    }
+    let text = fs::read_to_string(&log).unwrap();
+    let behind = text.matches("before an entry on record of").count();
+    assert_eq!(behind, 1, "{text}");
+    drop(serving);
     for said in asked(&hub) {
         assert!(
             said.contains("note: this machine's clock shows ")

@@ -6,6 +6,7 @@ use outhaul_test_kit::Centre;
 use outhaul_test_kit::plain::NEW;
 use outhaul_tests::postgres;
 
+use crate::audited::exported;
 use crate::postgresql::{add, fails, init, name_of};
 use crate::program::{Hub, code};
 
@@ -45,4 +46,19 @@ fn a_backup_of_a_server_comes_back_on_another_one_and_as_a_file() {
     assert!(!elsewhere.state().join("hub.db").exists());
     let name = name_of(&empty);
     assert_eq!(server.sql(name, "SELECT COUNT(*) FROM restores"), "1");
+
+    // The site goes on with either of them: what it sends next joins what came back.
+    fs::write(hub.path("two.reports"), site.active(1, NEW)).unwrap();
+    let two = hub.path("two.reports");
+    for restored in [&as_file, &elsewhere] {
+        assert_eq!(code(&restored.run(&["import", two.to_str().unwrap()])), 0);
+        assert_eq!(number(restored), 2);
+        let lines = exported(restored, "all.audit").concat();
+        assert_eq!(lines.matches(r#"kind":"report"#).count(), 2, "{lines}");
+    }
+    // On the server both are in partitions, the first by the restore.
+    let text = "SELECT COUNT(*) FROM report_envelopes";
+    assert_eq!(server.sql(name, text), "2");
+    let text = "SELECT COUNT(*) FROM reports WHERE part IS NULL";
+    assert_eq!(server.sql(name, text), "0");
 }

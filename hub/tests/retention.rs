@@ -208,6 +208,29 @@ fn what_was_removed_is_said_and_every_decision_is_still_recomputed() {
         (&"prune".into(), &"ann".into()),
         "{log}"
     );
+    // Of several ranges each answer leads to the next.
+    let removed = store(&hub).write(|session| {
+        let removal = session.begin_removal(("ann", "by number"), 1, 1)?;
+        for run in [(10, 12), (20, 22)] {
+            session.remove_reports(("drone-1", epoch), run, (removal, 1, 1))?;
+        }
+        Ok::<_, StoreError>(())
+    });
+    removed.unwrap();
+    let path = "/api/v1/removals?site=drone-1";
+    let (_, all) = http::json(server.address(), &format!("GET {path}"), b"");
+    assert_eq!((&all["next"], &all["older"]), (&Value::Null, &false.into()));
+    let (mut ranges, mut path) = (Vec::new(), format!("{path}&limit=1"));
+    for is_last in [false, false, true] {
+        let (_, part) = http::json(server.address(), &format!("GET {path}"), b"");
+        ranges.extend(part["ranges"].as_array().unwrap().clone());
+        assert_eq!(part["next"].is_null(), is_last, "{part}");
+        part["next"]
+            .as_str()
+            .unwrap_or_default()
+            .clone_into(&mut path);
+    }
+    assert_eq!(all["ranges"], Value::Array(ranges));
 }
 
 #[test]

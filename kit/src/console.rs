@@ -119,6 +119,7 @@ pub fn parse_with<C: Parser>(
     let help = help(&error).map_or_else(String::new, |help| format!("\n{help}"));
     // It quotes what was typed, or what a script had from elsewhere.
     let text = crate::text::printable_lines(text.trim_end());
+    let text = crate::url_secrets::without_secrets(&text);
     fail(2, &format!("{text}{help}"));
     Err(finish(Exit(2)))
 }

@@ -6,6 +6,7 @@
 //! one envelope for `--output json`. It holds no rule of the product, no network and no key.
 
 pub mod bounds;
+pub mod carried;
 #[cfg(feature = "completions")]
 pub mod completions;
 #[cfg(feature = "console")]

@@ -64,6 +64,8 @@ pub struct Listing {
     pub ignored: usize,
     /// Whether a bound left something out: entries not looked at, or files not kept.
     pub incomplete: bool,
+    /// The first folder that is deeper than what is looked at; nobody knows what is in it.
+    pub deeper: Option<PathBuf>,
 }
 
 /// By what a changed file shows. What unpacks or synchronises files sets their time as it likes: the time
@@ -297,7 +299,12 @@ impl Media {
                 let path = folder.join(name);
                 match kind {
                     _ if name.as_bytes().starts_with(b".") => {}
-                    FileType::Directory if depth == bounds.depth => {}
+                    FileType::Directory if depth == bounds.depth => {
+                        let first = found.deeper.get_or_insert_with(|| path.clone());
+                        if path < *first {
+                            *first = path;
+                        }
+                    }
                     FileType::Directory if waiting.len() >= bounds.kept => found.incomplete = true,
                     FileType::Directory => waiting.push_back((path, depth + 1)),
                     FileType::RegularFile if wanted(name) => files.add(rank(name), path),

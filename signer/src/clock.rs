@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 
 mod plausible;
 
-pub use plausible::{Implausible, MAX_AHEAD, MAX_BEHIND, implausible};
+pub use plausible::{
+    Implausible, ImplausibleTyped, MAX_AHEAD, MAX_BEHIND, MAX_TYPED_AHEAD, implausible,
+    implausible_typed,
+};
 
 /// How far a hub's time may take the bound beyond what the fleet's metadata and the boot clock say: three
 /// days, less than any usual term of a bundle. A hub's key is online; it must not be able to expire what
@@ -58,6 +61,12 @@ impl LowerBound {
         let ahead = i64::try_from(self.hub_ahead_ms).unwrap_or(i64::MAX);
         let ahead = SignedDuration::from_millis(ahead).min(HUB_SLACK);
         self.at.checked_add(ahead).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Whether something that was signed has raised it. Until then it counts from 1970, by how long the machine runs.
+    pub fn is_proven(&self) -> bool {
+        const YEARS_10: i64 = 10 * 365 * 24 * 3600;
+        self.at.as_second() >= YEARS_10
     }
 
     /// Raises the bound to a time that the fleet's metadata signed. `false` when it was there already.

@@ -25,11 +25,16 @@ const BENCHMARKS: [(&str, &str); 10] = [
 
 /// Runs the benchmarks in release mode and prints their ratios.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: cargo xtask bench")]
+#[command(
+    after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench retention -- 100    with a hundred sites"
+)]
 pub struct Args {
     /// Only this benchmark.
     #[arg(value_name = "NAME")]
     only: Option<String>,
+    /// What it is given, such as a size; its header says what it knows.
+    #[arg(last = true, value_name = "ARGUMENT", requires = "only")]
+    arguments: Vec<String>,
 }
 
 impl Args {
@@ -39,6 +44,8 @@ impl Args {
         for (package, name) in BENCHMARKS.into_iter().filter(|(_, name)| wanted(name)) {
             let status = Command::new(cargo())
                 .args(["bench", "--locked", "--package", package, "--bench", name])
+                .arg("--")
+                .args(&self.arguments)
                 .current_dir(root())
                 .status()
                 .context("cannot run cargo")?;

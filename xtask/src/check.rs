@@ -4,7 +4,7 @@
 //! `sizes`: lines of a crate.
 //! `declared`: each Rust file belongs to a module. `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
 //! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. `features`: tests and
-//! programs are built with the same ones. `once`: shared bounds, hashing streams and the start of git stand in one place, and no module is in another crate. Modules that import
+//! programs are built with the same ones. `once`: shared bounds, hashing streams and the start of git stand in one place, and no module is in another crate. `names`: so do names of formats. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
 mod crates;
@@ -13,6 +13,7 @@ mod features;
 mod files;
 mod manifests;
 mod members;
+mod names;
 mod once;
 mod purity;
 mod sizes;
@@ -34,6 +35,7 @@ impl Args {
         findings.extend(manifests::findings()?);
         findings.extend(members::findings()?);
         findings.extend(features::findings()?);
+        findings.extend(names::findings()?);
         findings.extend(once::findings()?);
         findings.extend(purity::findings()?);
         findings.extend(sizes::findings()?);

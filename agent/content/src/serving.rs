@@ -19,8 +19,7 @@ use crate::durable::{self, FileError};
 use crate::machine::{Site, Work};
 use crate::state_folder::StateFolder;
 
-/// A payload's file that says what else of it is served, and how.
-pub const DESCRIPTION: &str = "outhaul-catalog.json";
+pub use outhaul_kit::carried::CATALOG as DESCRIPTION;
 /// By this file an OCI image layout is known.
 const MARKER: &str = "oci-layout";
 const MAX_DESCRIPTION: u64 = 1 << 20;

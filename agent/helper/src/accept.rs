@@ -31,7 +31,7 @@ use crate::host::Host;
 use crate::machine::State;
 use crate::state::clock;
 use crate::state::generations::{self, Generation, is_taken_back};
-use crate::state::{StateError, floors, inventory};
+use crate::state::{Note, StateError, floors, inventory};
 
 /// Bundles that are kept beside those of which something is on this host.
 const KEPT: usize = 2;
@@ -427,7 +427,7 @@ pub(super) fn row(index: &Index, digest: Digest, signers: BTreeSet<String>) -> G
         stream: index.stream.clone(),
         snapshot: index.snapshot.clone(),
         source: String::new(),
-        note: String::new(),
+        note: Note::default(),
         good: false,
         whole: true,
         signers,

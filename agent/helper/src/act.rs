@@ -14,7 +14,7 @@ use outhaul_bundle::report::ComplianceStatus;
 use outhaul_reconcilers::marks::Marks;
 use outhaul_reconcilers::outcome::result;
 use outhaul_reconcilers::remote::protocol::{HelperAnswer, HelperRequest, HelperVerb, Remaining};
-use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
+use outhaul_reconcilers::{Desired, Item, Phase, Reconciler, shortened};
 use outhaul_values::file::{self, PutError};
 
 use super::{Helper, RequestFailure, refused};
@@ -150,9 +150,8 @@ impl Helper {
                 ),
             ));
         }
-        let left = |items: Vec<Item>| items.into_iter().filter(|item| item.phase != "left");
         let mut kinds: BTreeMap<String, Vec<Item>> = BTreeMap::new();
-        for item in left(inventory::items(self.store.read(), Some(name))?) {
+        for item in inventory::present(self.store.read(), Some(name))? {
             kinds.entry(item.kind.clone()).or_default().push(item);
         }
         let mut steps = Vec::new();
@@ -181,7 +180,7 @@ impl Helper {
 
     fn rest(&self, name: &str) -> Result<Remaining, StateError> {
         let items = inventory::items(self.store.read(), Some(name))?;
-        Ok(match items.iter().any(|item| item.phase != "left") {
+        Ok(match items.iter().any(|item| item.phase != Phase::Left) {
             true => Remaining::Some,
             false if items.is_empty() => Remaining::Nothing,
             false => Remaining::Left,

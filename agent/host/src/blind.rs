@@ -25,6 +25,9 @@ pub struct Blind {
     /// Whether the database says so.
     #[serde(skip)]
     is_read: bool,
+    /// Whether the database is gone, and not only unreadable.
+    #[serde(skip)]
+    is_lost: bool,
     /// The number that runs, if the database can be read.
     pub active: Option<u64>,
     /// What was last found of each assignment, likewise.
@@ -35,6 +38,9 @@ pub struct Blind {
     pub held: Option<Vec<String>>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
+    /// Whether the service runs, with the settings that it read when it started.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub service: bool,
     /// Why no more can be said.
     pub trouble: String,
     /// What to do next.
@@ -80,6 +86,10 @@ impl Blind {
             fleet: name.as_ref().map(|(fleet, _)| fleet.to_string()),
             site: name.map(|(_, site)| site.to_string()),
             is_read,
+            is_lost: matches!(
+                error,
+                AgentError::State(StateError::Gone { .. } | StateError::Damaged { .. })
+            ),
             active: db.and_then(|db| state::meta(db, key::ACTIVE).ok().flatten()),
             assignments: db
                 .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
@@ -89,6 +99,7 @@ impl Blind {
                 Some(in_words(kept.site.is_some(), kept.assignments))
             }),
             on_disk,
+            service: matches!(error, AgentError::Config(_)) && state_folder.service_runs(),
             trouble: error.to_string(),
             help: error.help(),
         })
@@ -111,6 +122,10 @@ impl Blind {
             lines.push(format!("  {name}: {word} when it was last looked at"));
         }
         lines.push(match self.held.as_deref() {
+            None if self.is_lost => {
+                "holds: lost with the database; no readable `holds.json` shows what was held"
+                    .to_owned()
+            }
             None => "holds: cannot be read; what is held stays held".to_owned(),
             Some([]) => "holds: none".to_owned(),
             Some(held) => format!("holds: {}", held.join(", ")),
@@ -119,9 +134,14 @@ impl Blind {
         if !on_disk.is_empty() {
             lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
         }
-        lines.push(
-            "nothing new is installed and no report is written until this is fixed:".to_owned(),
-        );
+        lines.push(match self.service {
+            true => "the service runs, and goes on with the settings that it read when it started; until this is fixed no command works, and the \
+                     service does not start again:"
+                .to_owned(),
+            false => {
+                "nothing new is installed and no report is written until this is fixed:".to_owned()
+            }
+        });
         lines.join("\n")
     }
 }

@@ -88,7 +88,7 @@ pub enum AgentError {
     #[error("{0}; every report that the hub has not acknowledged is still here")]
     Export(#[source] FileError),
     /// What lies on a stick or in a folder may not be read by the user who runs this.
-    #[error("{0}; no bundle was taken from it")]
+    #[error("{0}; nothing of it was taken")]
     NotReadable(#[source] FileError),
     /// Not enough space.
     #[error(
@@ -192,7 +192,9 @@ impl Classified for AgentError {
             Self::Refused { rule, .. } if is_of_findings(rule) => FailureClass::Refused,
             Self::Refused { .. } => FailureClass::Trust,
             Self::Nothing { .. } | Self::Failed { .. } => FailureClass::Refused,
-            Self::Config(ConfigError::File(_)) => FailureClass::Environment,
+            Self::Config(ConfigError::File(_) | ConfigError::Dangling { .. }) => {
+                FailureClass::Environment
+            }
             Self::Config(_)
             | Self::Usage { .. }
             | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => {
@@ -342,6 +344,7 @@ impl AgentError {
     /// What to do next; may be empty.
     pub fn help(&self) -> String {
         match self {
+            Self::Config(ConfigError::Dangling { .. }) => "put the file there, or mount what it lies on, and repeat the command; without the link, every setting has its default".into(),
             Self::Config(_) => "correct agent.toml; nothing was changed".into(),
             Self::State(error) => error.help(),
             Self::Export(error) if is_denied(error) => rights_help(error, "write to", "export to a folder of that user, and copy it to the stick as root"),

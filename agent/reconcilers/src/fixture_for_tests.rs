@@ -13,7 +13,7 @@ use outhaul_signer::seal::{Identities, Identity};
 
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
-use crate::inventory::{Item, Ledger, LedgerError};
+use crate::inventory::{Item, Ledger, LedgerError, Phase};
 use crate::sealed::{Binding, Keys, OpenedText, SealedError};
 
 /// A site whose folder is this one.
@@ -105,7 +105,7 @@ impl Ledger for MemoryLedger {
     fn confirm(&mut self, _kind: &str, _assignment: &str) -> Result<(), LedgerError> {
         self.0
             .iter_mut()
-            .for_each(|item| item.phase = "applied".into());
+            .for_each(|item| item.phase = Phase::Applied);
         Ok(())
     }
 

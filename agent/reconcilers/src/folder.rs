@@ -6,7 +6,7 @@
 //! the way is a failed result that names it. It follows no link below the target.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -117,7 +117,9 @@ impl Folder {
         for (path, file) in wanted {
             let found = match target.look(&path, Some(file.size_in_target())) {
                 Ok(PathState::File(digest, _)) if digest == file.in_target() => &mut same,
-                Ok(PathState::File(..) | PathState::OfSize(_)) => &mut changed,
+                Ok(PathState::File(..) | PathState::OfSize(_) | PathState::Unreadable(_)) => {
+                    &mut changed
+                }
                 _ => continue,
             };
             let item = Item::intent(KIND, desired, path, file.content.to_string());
@@ -187,7 +189,7 @@ impl Reconciler for Folder {
             nearest = parent;
         }
         if nearest.as_os_str().is_empty() {
-            nearest = std::path::Path::new(".");
+            nearest = Path::new(".");
         }
         if !nearest.is_dir() {
             return Err(self.unusable(std::io::ErrorKind::NotADirectory.into()));
@@ -264,20 +266,19 @@ impl Reconciler for Folder {
                 Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
             };
             let status = match found {
-                PathState::File(digest, executable)
-                    if digest == file.in_target() && executable == file.executable =>
+                PathState::File(digest, mode)
+                    if digest == file.in_target() && mode.is(file.mode()) =>
                 {
                     "ok"
                 }
                 PathState::Nothing => "changed",
-                PathState::File(..) | PathState::OfSize(_) if ours.contains_key(path.as_str()) => {
+                PathState::File(..) | PathState::OfSize(_) | PathState::Unreadable(_)
+                    if ours.contains_key(path.as_str()) =>
+                {
                     "changed"
                 }
-                PathState::File(..) | PathState::OfSize(_) | PathState::Other => {
-                    let message = format!(
-                        "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written",
-                        self.target.join(path).display()
-                    );
+                other => {
+                    let message = in_the_way(&self.target.join(path), other, assignment);
                     return Ok(failed(desired, &message, vec![step(path, "failed", "")]));
                 }
             };
@@ -300,9 +301,7 @@ impl Reconciler for Folder {
             heartbeat.beat();
             let status = statuses.get(path).copied().unwrap_or("changed");
             if status == "changed" {
-                done = writing
-                    .add(path, file)
-                    .map(|named| pass_files(ledger, named));
+                done = writing.add(path, file, &mut |instant| ledger.passed(instant));
             }
             if let Err(error) = &done {
                 steps.push(step(path, "failed", error.to_string()));
@@ -313,7 +312,7 @@ impl Reconciler for Folder {
             }
             steps.push(step(path, status, ""));
         }
-        let done = done.and_then(|()| writing.finish().map(|named| pass_files(ledger, named)));
+        let done = done.and_then(|()| writing.finish(&mut |instant| ledger.passed(instant)));
         if let Err(error) = done {
             // No other bundle would do better: the work goes on when there is room again.
             if error.is_of_the_disk() {
@@ -383,11 +382,16 @@ impl Reconciler for Folder {
     }
 }
 
-/// Each file that has its name now is an instant at which a test cuts the power.
-fn pass_files(ledger: &mut dyn Ledger, named: usize) {
-    for _ in 0..named {
-        ledger.passed("file-written");
-    }
+/// What is at `path` is somebody else's.
+fn in_the_way(path: &Path, found: PathState, assignment: &str) -> String {
+    let kind = match found {
+        PathState::Other(what) => format!(": it is {what}"),
+        _ => String::new(),
+    };
+    format!(
+        "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written{kind}",
+        path.display()
+    )
 }
 
 /// Removes recorded files. What is not a plain file any more is somebody else's and stays.
@@ -400,9 +404,7 @@ fn remove_files(
     let mut removed = Vec::new();
     for item in items {
         let outcome = match target.look(&item.item, None) {
-            Ok(PathState::Other) => {
-                Err("it is not a plain file any more: left as it is".to_owned())
-            }
+            Ok(PathState::Other(what)) => Err(format!("{what} is in its place: left as it is")),
             Ok(_) => target.remove(&item.item).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

@@ -24,8 +24,37 @@ pub struct Item {
     pub before: String,
     /// The generation that put it there.
     pub generation: u64,
-    /// `intent`, `applied`, or `left` (its assignment is gone, and nothing knows how to remove it).
-    pub phase: String,
+    /// How far it is.
+    pub phase: Phase,
+}
+
+/// How far a thing on this host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// It is about to be put there, or is there: a cut may have come between.
+    Intent,
+    /// It is there.
+    Applied,
+    /// Its assignment is gone, and nothing knows how to remove it.
+    Left,
+}
+
+impl Phase {
+    /// As the inventory and hooks have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Applied => "applied",
+            Self::Left => "left",
+        }
+    }
+
+    /// The phase of a word of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Intent, Self::Applied, Self::Left];
+        all.into_iter().find(|phase| phase.as_str() == word)
+    }
 }
 
 impl Item {
@@ -38,7 +67,7 @@ impl Item {
             digest,
             before: String::new(),
             generation: desired.generation,
-            phase: "intent".into(),
+            phase: Phase::Intent,
         }
     }
 
@@ -46,7 +75,7 @@ impl Item {
     #[must_use]
     pub fn applied(self) -> Self {
         Self {
-            phase: "applied".into(),
+            phase: Phase::Applied,
             ..self
         }
     }
@@ -55,7 +84,7 @@ impl Item {
     #[must_use]
     pub fn left(self) -> Self {
         Self {
-            phase: "left".into(),
+            phase: Phase::Left,
             ..self
         }
     }

@@ -30,6 +30,6 @@ mod fixture_for_tests;
 pub use assignment::Desired;
 pub use context::ReconcilerContext;
 pub use error::ApplyError;
-pub use inventory::{Item, Ledger, LedgerError};
+pub use inventory::{Item, Ledger, LedgerError, Phase};
 pub use outcome::{Change, shortened};
 pub use reconciler::Reconciler;

@@ -14,7 +14,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::inventory::{Item, Ledger};
+use crate::inventory::{Item, Ledger, Phase};
 use crate::kubernetes::Kubernetes;
 use crate::kubernetes::ownership::Owner;
 use crate::outcome::{Change, Stop, of_assignment, result, step};
@@ -111,7 +111,7 @@ impl Zarf {
             ..Item::intent(KIND, desired, name.to_owned(), content.clone())
         };
         let is_the_same =
-            known.is_some_and(|known| known.digest == content && known.phase == "applied");
+            known.is_some_and(|known| known.digest == content && known.phase == Phase::Applied);
         if is_the_same {
             let found = self.compare(desired, name, &content, heartbeat)?;
             if found.status == ComplianceStatus::Compliant {
@@ -306,7 +306,7 @@ impl Reconciler for Zarf {
         let content = content_of(desired);
         if recorded
             .iter()
-            .any(|item| item.digest == content && item.phase == "applied")
+            .any(|item| item.digest == content && item.phase == Phase::Applied)
         {
             return Vec::new();
         }

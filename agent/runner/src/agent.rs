@@ -122,7 +122,7 @@ impl Agent {
     /// Notes that this process is the service, where it has the lock.
     pub fn note_service(&self) {
         if let Some(lock) = &self.lock {
-            lock.note_service();
+            lock.note_service(&config::mark(&self.state_folder.config()).unwrap_or_default());
         }
     }
 

@@ -97,6 +97,7 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
     let (window, next) = window(agent)?;
     let (wave, turn) = wave(agent, index)?;
     let lost = own_values::lost_by(agent, index)?;
+    let lacking = held::lacking(agent)?;
     let conditions = Conditions {
         held: hold.is_some(),
         rolled_back: state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number),
@@ -109,14 +110,13 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
         window,
         wave,
         values: !lost.is_empty(),
+        content_lacks: !lacking.is_empty(),
     };
     let mut all = Vec::new();
-    for obstacle in approval::obstacles(&conditions) {
-        let by_time = matches!(
-            obstacle,
-            Obstacle::Delay | Obstacle::Window | Obstacle::Wave
-        );
-        if !by_time && !all.is_empty() {
+    let obstacles = approval::obstacles(&conditions);
+    for obstacle in obstacles.iter().copied() {
+        // An approval lifts all of them at once: whoever gives it has to know each. These two say nothing beside another.
+        if matches!(obstacle, Obstacle::Approval | Obstacle::Rollback) && !all.is_empty() {
             continue;
         }
         let approve = format!("approve it with `outhaul-agent approve {number}`");
@@ -132,28 +132,31 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
             }
             // The machine's word and the row's are of one transaction.
             (Obstacle::Hold, None) => "held".to_owned(),
+            (Obstacle::HeldContent, _) => {
+                let each = lacking
+                    .iter()
+                    .map(|one| format!("{}: {}", one.sentence(), one.help()));
+                each.collect::<Vec<_>>().join("; ")
+            }
             (Obstacle::Rollback, _) => {
                 format!("a rollback was ordered after it came; {approve}")
             }
+            (Obstacle::Approval, _) if obstacles.len() > 1 => {
+                format!("every bundle needs an approval here: {approve}")
+            }
             (Obstacle::Approval, _) => approve,
             (Obstacle::Removal, _) => {
-                let names: Vec<_> = gone
-                    .iter()
-                    .take(5)
-                    .map(|name| format!("`{name}`"))
-                    .collect();
-                let more = if gone.len() > 5 { " …" } else { "" };
+                format!("{}; {approve}", removal_in_words(&gone, applied))
+            }
+            (Obstacle::Loop, _) => {
+                let times = match conditions.returns {
+                    1 => "once".to_owned(),
+                    many => format!("{many} times"),
+                };
                 format!(
-                    "removes {} of {applied} assignments ({}{more}); {approve}",
-                    gone.len(),
-                    names.join(", "),
+                    "it was applied and rolled back here {times} (`max_returns` in agent.toml); to try it once more, {approve}"
                 )
             }
-            (Obstacle::Loop, _) => format!(
-                "it was applied and rolled back here {} times (`max_returns` in agent.toml); to try it \
-                 once more, {approve}",
-                conditions.returns
-            ),
             (Obstacle::Delay, _) => delays::sentences(&delays, conditions.delay).join("; "),
             (Obstacle::DelayAsks, _) => format!(
                 "{}, and a person decides: {approve}",
@@ -181,14 +184,25 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
     Ok(all)
 }
 
+fn removal_in_words(gone: &[String], applied: usize) -> String {
+    let names: Vec<_> = gone
+        .iter()
+        .take(5)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let more = if gone.len() > 5 { " …" } else { "" };
+    let (removed, names) = (gone.len(), names.join(", "));
+    format!("removes {removed} of {applied} assignments ({names}{more})")
+}
+
 /// The assignments that a bundle would remove, and how many are applied. What a person holds is not removed.
 fn removals(agent: &Agent, index: &Index) -> Result<(Vec<String>, usize), AgentError> {
     let held = held::names(agent)?;
-    let applied: BTreeSet<String> = inventory::items(agent.store.read(), None)?
-        .into_iter()
-        .filter(|item| item.phase != "left" && !held.contains(&item.assignment))
-        .map(|item| item.assignment)
-        .collect();
+    let applied: BTreeSet<String> =
+        inventory::surplus(agent.store.read(), |name| held.contains(name))?
+            .into_iter()
+            .map(|item| item.assignment)
+            .collect();
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     let count = applied.len();
     let gone = applied

@@ -4,8 +4,10 @@
 //! one transaction, so that it stands even when another process does the work. What is impossible now is
 //! refused before anything is changed.
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::Transition;
@@ -14,8 +16,8 @@ use crate::approval;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
-use crate::state::{Hold, generations, outbox, returns};
-use outhaul_site::stored::{CANNOT_GO_ON, Decision};
+use crate::state::{Hold, Note, StateError, generations, outbox, returns};
+use outhaul_site::stored::Decision;
 
 pub mod assignments;
 pub mod deadline;
@@ -170,19 +172,16 @@ fn with_cause(agent: &Agent, site: &Site, left: u64, note: String) -> Result<Str
     let broken = site
         .active
         .is_some_and(|active| active.number == left && active.broken);
-    let cause = match before.split_once(CANNOT_GO_ON) {
-        Some((_, cause)) => cause,
-        None if broken => &before,
-        None => "",
+    let cause = match before {
+        Note { blocked, .. } if !blocked.is_empty() => blocked,
+        before if broken => before.to_string(),
+        _ => String::new(),
     };
-    Ok(match cause {
+    Ok(match cause.as_str() {
         "" => note,
-        cause => format!("{note}{CAUSE}{}", shortened(cause)),
+        cause => format!("{note}; before that: {}", shortened(cause)),
     })
 }
-
-/// Begins, in the note of a bundle that a person left, what had kept it from running.
-const CAUSE: &str = "; before that: ";
 
 /// Commits that the first bundle is given up, on which work is unfinished. There is nothing to go back to; what of it is on
 /// this host, `status` lists.
@@ -236,6 +235,10 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
     if site.worked_on().is_none()
         && let Err(AgentError::Generation(error)) = crate::index_of(agent, number)
     {
+        // What is not on disk cannot be repaired, and a newer bundle that waits does not need it.
+        if let Some(newer) = waiting {
+            return Ok(Again::Bundle(newer));
+        }
         return Err(AgentError::Nothing {
             message: format!(
                 "bundle {number} cannot be applied again, because its folder is not whole on disk any more: \
@@ -278,11 +281,30 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
     })
 }
 
-/// Commits that `who` lets a bundle through, also one that failed before.
+/// Commits that `who` lets a bundle through, also one that failed before, and why.
 ///
 /// # Errors
 /// [`AgentError`] when this site does not know it.
-pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentError> {
+pub fn approve(agent: &mut Agent, number: u64, who: &str, why: &str) -> Result<Site, AgentError> {
+    let (approved, content) = approval_of(agent, number)?;
+    crate::transition_with(agent, &approved, |db, author| {
+        store_approval(db, number, content.as_ref(), who)?;
+        let event = because(decision("approve", who, Some(number)), why);
+        outbox::queue(db, author, event).map(|_| ())
+    })
+}
+
+/// The machine's step for an approval that is stored and reported already: for one assignment alone.
+///
+/// # Errors
+/// As [`approve`].
+pub fn let_through(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
+    let (approved, _) = approval_of(agent, number)?;
+    crate::transition(agent, &approved)
+}
+
+/// The step of an approval, and the content that it is for, as far as that is known.
+fn approval_of(agent: &Agent, number: u64) -> Result<(Transition, Option<Digest>), AgentError> {
     let Some(row) = generations::one(agent.store.read(), number)? else {
         return Err(AgentError::Nothing {
             message: format!("this site knows no bundle {number}"),
@@ -300,38 +322,57 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
                 .into(),
         });
     }
-    let approved = Transition::new(Event::Approved(number), row.note.clone());
+    let approved = Transition::new(Event::Approved(number), row.note.unblocked().to_string());
     let content = crate::index_of(agent, number).ok();
     let content = content.map(|index| crate::content_of(&index));
-    crate::transition_with(agent, &approved, |db, author| {
-        // A person wants it tried, however often it was left.
-        if let Some(content) = &content {
-            returns::forget(db, content)?;
-        }
-        generations::approve(db, &row.index, who)?;
-        outbox::queue(db, author, decision("approve", who, Some(number))).map(|_| ())
-    })
+    Ok((approved, content))
 }
 
-/// Commits a hold, or with `None` its end.
+/// Stores that `who` approves bundle `number`.
+fn store_approval(
+    db: &Connection,
+    number: u64,
+    content: Option<&Digest>,
+    who: &str,
+) -> Result<(), StateError> {
+    // A person wants it tried, however often it was left.
+    if let Some(content) = content {
+        returns::forget(db, content)?;
+    }
+    match generations::one(db, number)? {
+        Some(row) => generations::approve(db, &row.index, who),
+        None => Ok(()),
+    }
+}
+
+/// Commits a hold.
 ///
 /// # Errors
 /// [`AgentError`] of the store.
-pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, AgentError> {
-    let (event, what, kept) = match hold {
-        Some(hold) => (Event::Held, "hold", Decision::Hold(hold.clone())),
-        None => (Event::Released, "release", Decision::Release),
-    };
-    let decided = Transition::decided(event, "", kept);
-    let site = crate::transition_with(agent, &decided, |db, author| {
-        let until = hold.and_then(|hold| hold.until.as_ref());
-        let until = until.map_or_else(String::new, |until| format!("; until {}", until.at));
-        let why = hold.map_or_else(String::new, |hold| format!("{}{until}", hold.why));
-        outbox::queue(db, author, because(decision(what, who, None), &why)).map(|_| ())
+pub fn hold(agent: &mut Agent, hold: &Hold) -> Result<Site, AgentError> {
+    let until = hold.until.as_ref();
+    let until = until.map_or_else(String::new, |until| format!("; until {}", until.at));
+    let why = format!("{}{until}", hold.why);
+    let held = Transition::decided(Event::Held, "", Decision::Hold(hold.clone()));
+    crate::transition_with(agent, &held, |db, author| {
+        let event = because(decision("hold", &hold.who, None), &why);
+        outbox::queue(db, author, event).map(|_| ())
+    })
+}
+
+/// Commits the end of a hold, by `who`, and why.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub fn release(agent: &mut Agent, who: &str, why: &str) -> Result<Site, AgentError> {
+    let over = Transition::decided(Event::Released, "", Decision::Release);
+    let site = crate::transition_with(agent, &over, |db, author| {
+        let event = because(decision("release", who, None), why);
+        outbox::queue(db, author, event).map(|_| ())
     })?;
     match site.waiting.filter(|waiting| waiting.gated) {
-        Some(waiting) if hold.is_none() => waits_on(agent, waiting.number),
-        _ => Ok(site),
+        Some(waiting) => waits_on(agent, waiting.number),
+        None => Ok(site),
     }
 }
 

@@ -17,6 +17,7 @@ use super::index_of;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
+use crate::state::floors;
 use crate::state::holds::{self, AssignmentHold};
 
 /// Every held assignment, by name.
@@ -54,6 +55,79 @@ pub fn kept(agent: &Agent, name: &str, hold: &AssignmentHold) -> Option<Desired>
         .find(|desired| desired.assignment.name.as_str() == name)
 }
 
+/// A held assignment of which the content that it keeps is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// Its name.
+    pub name: String,
+    /// The bundle that brought what it keeps.
+    pub generation: u64,
+    /// Whether this site takes that bundle no more: it has accepted a newer one.
+    pub is_too_old: bool,
+}
+
+impl Lacking {
+    /// What is the matter.
+    pub fn sentence(&self) -> String {
+        let Self {
+            name, generation, ..
+        } = self;
+        format!(
+            "`{name}` is held at what bundle {generation} brought, and bundle {generation} is not here"
+        )
+    }
+
+    /// The way out.
+    pub fn help(&self) -> String {
+        let Self {
+            name, generation, ..
+        } = self;
+        let release = format!("`outhaul-agent hold --release --assignment {name}`");
+        match self.is_too_old {
+            true => format!(
+                "release the hold: {release}; bundle {generation} is older than what this site has accepted, and is refused"
+            ),
+            false => format!(
+                "import bundle {generation} first (`outhaul-agent import FOLDER`), or release the hold: {release}"
+            ),
+        }
+    }
+}
+
+/// The held assignments of which the content that they keep is not here: this site does not know the bundle that brought it, or its folder is
+/// gone.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub fn lacking(agent: &Agent) -> Result<Vec<Lacking>, AgentError> {
+    let mut found = Vec::new();
+    for (name, hold) in all(agent)? {
+        let Some(generation) = hold.generation else {
+            continue;
+        };
+        if index_of(agent, generation).is_ok() {
+            continue;
+        }
+        found.push(Lacking {
+            is_too_old: takes_from(agent)? > generation,
+            name,
+            generation,
+        });
+    }
+    Ok(found)
+}
+
+/// The oldest bundle that this site takes: older ones are refused. Where the floors cannot be known, none is refused by them.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub fn takes_from(agent: &Agent) -> Result<u64, AgentError> {
+    let floors = floors::floors(agent.store.read(), &agent.state_folder.floors());
+    let floors = floors.unwrap_or_default();
+    let floor = floors.get(agent.site.stream.role.as_str());
+    Ok(floor.copied().unwrap_or(0))
+}
+
 /// An index with this assignment alone, and without what the bundle serves: so much of its content is looked at for it.
 pub fn only(index: &Index, name: &str) -> Index {
     let mut one = index.clone();
@@ -82,9 +156,19 @@ pub fn results(agent: &Agent, index: &Index) -> Result<Vec<AssignmentResult>, Ag
                 .find(|desired| desired.assignment.name.as_str() == name);
             // One that neither runs nor is wanted has nothing to be said of.
             if let Some(wanted) = wanted {
-                let message = sentence(&hold, None);
-                let waits = ComplianceStatus::InProgress;
-                results.push(outcome::result(&wanted, waits, &message, Vec::new()));
+                let message = sentence(&hold, hold.generation);
+                results.push(match hold.generation {
+                    None => {
+                        let waits = ComplianceStatus::InProgress;
+                        outcome::result(&wanted, waits, &message, Vec::new())
+                    }
+                    Some(number) => {
+                        let unknown = format!(
+                            "{message}; bundle {number} is not here, and what runs cannot be compared with it"
+                        );
+                        outcome::failed(&wanted, &unknown, Vec::new())
+                    }
+                });
             }
             continue;
         };

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Transaction};
 use outhaul_content::{blobs, content_error, generation, serving};
 use outhaul_host::{error, facilities, host, reconcilers};
 use outhaul_kit::durable;
-use outhaul_reconcilers::ApplyError;
+use outhaul_reconcilers::{ApplyError, Phase};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, cut, incomplete, keys, machine, rehearsal, secrets, state, state_folder,
@@ -22,7 +22,7 @@ use crate::error::{AgentError, HostFault};
 use crate::machine::{Event, Site, State, Work};
 use crate::state::generations;
 use crate::state::outbox::Author;
-use crate::state::{StateError, inventory, returns};
+use crate::state::{Note, StateError, inventory, returns};
 
 pub mod agent;
 pub mod approval;
@@ -43,7 +43,7 @@ pub mod tidy;
 
 pub use decisions::Rollback;
 pub use outhaul_site::stored::Transition;
-use outhaul_site::stored::{self, CANNOT_GO_ON, unknown, why};
+use outhaul_site::stored::{self, unknown};
 
 /// How the site stands.
 ///
@@ -214,18 +214,14 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
     let Some(number) = site.worked_on() else {
         return Ok(error);
     };
-    let mut note = format!("{CANNOT_GO_ON}{error}");
+    let note = error.to_string();
     let row = generations::one(agent.store.read(), number)?;
-    if row.is_some_and(|row| !row.note.ends_with(&note)) {
-        let why = note_of(agent.store.read(), number)?;
-        if !why.is_empty() {
-            note = format!("{why}; {note}");
-        }
+    if row.is_some_and(|row| row.note.blocked != note) {
         // What is on the host already, and what is there in parts, is known here and at the hub. The results of
         // going back are not those of the bundle that is left, which this report is about.
         let results = match site.work {
             Work::Reverting { .. } => Vec::new(),
-            _ => progress::results(agent, site, &error.to_string())?,
+            _ => progress::results(agent, site, &note)?,
         };
         let results = results.into_iter().map(|(_, result)| result).collect();
         transition(agent, &Transition::with(Event::Blocked, note, results))?;
@@ -260,7 +256,7 @@ pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
     let intended = inventory::items(db, None)?;
     Ok(intended
         .iter()
-        .any(|item| item.generation == number || item.phase == "intent")
+        .any(|item| item.generation == number || item.phase == Phase::Intent)
         || !generations::results(db, &pass)?.is_empty()
         || !index_of(agent, number).is_ok_and(brings))
 }
@@ -272,7 +268,7 @@ fn repair_has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
         None => false,
     };
     let intended = inventory::items(db, None)?;
-    Ok(done || intended.iter().any(|item| item.phase == "intent"))
+    Ok(done || intended.iter().any(|item| item.phase == Phase::Intent))
 }
 
 /// The kept index of a generation, as this site gets it.
@@ -303,8 +299,7 @@ pub fn whole_index_of(agent: &Agent, number: u64) -> Result<Index, AgentError> {
 /// [`StateError`]
 pub fn note_of(db: &Connection, number: u64) -> Result<String, StateError> {
     let row = generations::one(db, number)?;
-    let note = row.map(|row| row.note).unwrap_or_default();
-    Ok(why(&note).to_owned())
+    Ok(row.map_or_else(String::new, |row| row.note.unblocked().to_string()))
 }
 
 /// Whether an event that changes nothing else says something new of a bundle: why it waits, for example.
@@ -319,7 +314,11 @@ fn note_is_new(
         _ => return Ok(false),
     };
     let row = generations::one(db, number)?;
-    Ok(site.state_of(number) == Some(state) && row.is_some_and(|row| row.note != transition.note))
+    let is_new = |note: &Note| match state {
+        State::Soaking => note.health != transition.note,
+        _ => note.why != transition.note,
+    };
+    Ok(site.state_of(number) == Some(state) && row.is_some_and(|row| is_new(&row.note)))
 }
 
 /// The name of the instant after a change was committed.

@@ -180,15 +180,12 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
     let held = held::names(agent)?;
     let mut names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     names.extend(held.iter().map(String::as_str));
-    let items = inventory::items(agent.store.read(), None)?;
     // What brought a reconciler goes after what it had to do with.
     let mut surplus: BTreeMap<(bool, String, String), Vec<Item>> = BTreeMap::new();
-    for item in items {
-        if item.phase != "left" && !names.contains(item.assignment.as_str()) {
-            let brought = brought_a_reconciler(agent, &item);
-            let key = (brought, item.assignment.clone(), item.kind.clone());
-            surplus.entry(key).or_default().push(item);
-        }
+    for item in inventory::surplus(agent.store.read(), |name| names.contains(name))? {
+        let brought = brought_a_reconciler(agent, &item);
+        let key = (brought, item.assignment.clone(), item.kind.clone());
+        surplus.entry(key).or_default().push(item);
     }
     let mut reported = Vec::new();
     for ((_, assignment, kind), items) in surplus {

@@ -108,9 +108,8 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         && let Some(until) = soak::until(agent, number)?
     {
         let note = format!(
-            "{SO_FAR}; it is confirmed when it stays so until {until}: the service looks where it runs, or `outhaul-agent apply`"
+            "healthy so far; it is confirmed when it stays so until {until}: the service looks where it runs, or `outhaul-agent apply`"
         );
-        let note = joined(note_before_looks(agent, number)?, note);
         return Ok(Transition::with(Event::HealthySoFar(number), note, results));
     }
     Ok(match unwell {
@@ -125,14 +124,10 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     })
 }
 
-/// Begins the part of a note that says that health is looked at.
-const SO_FAR: &str = "healthy so far";
-
 /// The note of a bundle, without that its health is looked at.
 fn note_before_looks(agent: &Agent, number: u64) -> Result<String, AgentError> {
-    let note = note_of(agent.store.read(), number)?;
-    let before = note.split(SO_FAR).next().unwrap_or_default();
-    Ok(before.trim_end_matches("; ").to_owned())
+    let row = generations::one(agent.store.read(), number)?;
+    Ok(row.map_or_else(String::new, |row| row.note.why))
 }
 
 /// The results of a pass, with what each reconciler that `of` names says of its assignments since.

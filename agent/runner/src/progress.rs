@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
-use outhaul_reconcilers::{Item, outcome};
+use outhaul_reconcilers::{Item, Phase, outcome};
 use serde::Serialize;
 
 use super::{held, index_of};
@@ -88,7 +88,7 @@ pub fn results(
     let db = agent.store.read();
     let recorded = generations::results(db, &pass)?;
     let first = matches!(site.work, Work::Applying(_));
-    let begun = |item: &Item| item.phase == "intent" || (first && item.generation == target);
+    let begun = |item: &Item| item.phase == Phase::Intent || (first && item.generation == target);
     let begun: BTreeSet<String> = inventory::items(db, None)?
         .into_iter()
         .filter(begun)

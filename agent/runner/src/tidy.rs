@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use outhaul_bundle::Digest;
+use outhaul_bundle::{Digest, Index};
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
+use crate::durable;
 use crate::error::AgentError;
 use crate::former_keys;
 use crate::generation;
@@ -37,7 +38,10 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     }
     let all = generations::all(agent.store.read())?;
     let kept = all.iter().map(|row| row.number);
-    let kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();
+    let mut kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();
+    // After a lost database no row says so, and a person's hold does.
+    let held = holds::of_assignments(agent.store.read())?;
+    kept.extend(held.values().filter_map(|hold| hold.generation));
     let surplus = surplus(&agent.state_folder, &kept)?;
     if surplus.is_empty() {
         return Ok(());
@@ -100,6 +104,13 @@ pub fn discard(agent: &mut Agent) -> Result<(), AgentError> {
     retain_blobs(agent)
 }
 
+/// The index in the folder of a bundle that no row knows: it says what is kept, and nothing is applied by it.
+fn index_on_disk(agent: &Agent, number: u64) -> Option<Index> {
+    let path = agent.state_folder.generation(number).join("index.json");
+    let bytes = durable::read(&path, agent.limits.max_index_bytes).ok()?;
+    Index::from_bytes(&bytes, &agent.limits).ok()
+}
+
 fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
     let mut wanted = BTreeSet::new();
     for row in generations::all(agent.store.read())?
@@ -111,6 +122,11 @@ fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
             generation::read_index(&agent.state_folder, row.number, &row.index, &agent.limits);
         let blobs = index.iter().flat_map(|index| index.blobs.iter());
         wanted.extend(blobs.map(|blob| blob.digest.hex()));
+    }
+    let held = holds::of_assignments(agent.store.read())?;
+    for number in held.values().filter_map(|hold| hold.generation) {
+        let blobs = index_on_disk(agent, number).map_or_else(Vec::new, |index| index.blobs);
+        wanted.extend(blobs.iter().map(|blob| blob.digest.hex()));
     }
     let parts = kept::kept(agent)?;
     wanted.extend(parts.iter().map(Digest::hex));

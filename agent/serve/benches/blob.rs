@@ -43,7 +43,10 @@ fn main() {
     activate(site.path());
     let mirror = Mirror::start(site.path());
     let nginx = Nginx::start(&images.join("blobs/sha256"), site.path());
-    let ours = format!("{}v2/library/large/blobs/{digest}", mirror.address);
+    let ours = format!(
+        "{}v2/docker.io/library/large/blobs/{digest}",
+        mirror.address
+    );
     let theirs = format!("http://{}/{}", nginx.address, digest.hex());
 
     // Once, so that the file is in memory for both.
@@ -152,7 +155,7 @@ fn image(folder: &Path) -> Digest {
     let manifest = manifest.to_string();
     let entry = json!({
         "mediaType": MANIFEST, "digest": small(manifest.as_bytes()).to_string(), "size": manifest.len(),
-        "annotations": { "org.opencontainers.image.ref.name": "library/large:1" },
+        "annotations": { "org.opencontainers.image.ref.name": "docker.io/library/large:1" },
     });
     let index = json!({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry],

@@ -9,16 +9,13 @@ use outhaul_kit::url::UrlParts;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use outhaul_kit::carried::{CHART_PATH, CHART_REPOSITORY};
 use serde_json::{Map, Value, json};
 
 use crate::digest::Digest;
 use crate::layout::{ChartParts, Manifest, Repositories, Stored, blob_path};
 use crate::name::{self, ImageName};
 
-/// The annotation with a repository's URL.
-const REPOSITORY: &str = "dev.outhaul.chart.repository";
-/// The annotation with an archive's path in it.
-const PATH: &str = "dev.outhaul.chart.path";
 /// Largest config of a chart in bytes.
 const MAX_CONFIG: u64 = 64 << 10;
 /// The file that a repository is known by.
@@ -130,7 +127,7 @@ fn add(
         annotations.get(key)?.as_str()
     };
     // A chart that was pushed to a registry is from no chart repository.
-    let (Some(url), Some(path)) = (annotation(REPOSITORY), annotation(PATH)) else {
+    let (Some(url), Some(path)) = (annotation(CHART_REPOSITORY), annotation(CHART_PATH)) else {
         return Ok(());
     };
     let address = address(url).ok_or("it is not from a chart repository's address")?;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
+use outhaul_kit::carried::{CHART_ARCHIVE, CHART_CONFIG};
 use outhaul_kit::media::Media;
 use outhaul_kit::text::chain;
 use serde::Deserialize;
@@ -24,9 +25,6 @@ const MAX_MANIFESTS: usize = 20_000;
 /// An index of an index, and so on.
 const MAX_DEPTH: usize = 8;
 const NAME: &str = "org.opencontainers.image.ref.name";
-/// Media types of a chart's config and archive.
-const CHART: &str = "application/vnd.cncf.helm.config.v1+json";
-const CHART_ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 /// A descriptor, as far as it is needed.
@@ -265,7 +263,10 @@ impl Load {
         let config_type = document.config.as_ref().and_then(|c| c.media_type.clone());
         let own_type = document.artifact_type.clone().filter(|own| !own.is_empty());
         let archive = document.layers.iter().find(|one| is_a(one, CHART_ARCHIVE));
-        let config = document.config.as_ref().filter(|one| is_a(one, CHART));
+        let config = document
+            .config
+            .as_ref()
+            .filter(|one| is_a(one, CHART_CONFIG));
         let chart = config.zip(archive).and_then(|(config, archive)| {
             Some(ChartParts {
                 config: parsed(config).ok()?,

@@ -4,11 +4,10 @@
 //! that mean the same image, after the distribution specification's grammar. It resolves nothing.
 
 use outhaul_kit::bounds::{MAX_DNS_LABEL_BYTES, MAX_IMAGE_TAG_BYTES};
+use outhaul_kit::carried::DEFAULT_REGISTRY;
 
 /// Longest name of a repository, its registry included.
 const MAX_NAME: usize = 255;
-/// Docker Hub, by the name that images have.
-const HUB: &str = "docker.io";
 
 /// A repository under its original name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +25,7 @@ impl ImageName {
         if !is_repository(repository) || registry.len() + 1 + repository.len() > MAX_NAME {
             return None;
         }
-        let repository = match registry == HUB && !repository.contains('/') {
+        let repository = match registry == DEFAULT_REGISTRY && !repository.contains('/') {
             true => format!("library/{repository}"),
             false => repository.to_owned(),
         };
@@ -95,7 +94,7 @@ pub fn normal_registry(host: &str) -> Option<String> {
         return None;
     }
     Some(match host.as_str() {
-        "index.docker.io" | "registry-1.docker.io" => HUB.to_owned(),
+        "index.docker.io" | "registry-1.docker.io" => DEFAULT_REGISTRY.to_owned(),
         _ => host,
     })
 }

@@ -17,7 +17,7 @@ use crate::layout::Stored;
 /// The first part of the path of every repository: `/apt/NAME/`.
 pub const PREFIX: &str = "apt";
 /// The file with the key that signs, which `Signed-By` takes.
-pub const KEY: &str = "key.asc";
+pub use outhaul_kit::carried::APT_KEY as KEY;
 /// Longest name of a repository or path in it, in bytes.
 const MAX_TEXT: usize = 1024;
 

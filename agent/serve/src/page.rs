@@ -69,7 +69,7 @@ fn answered((method, path, headers): &(Method, String, HeaderMap), file: &Path) 
             StatusCode::SERVICE_UNAVAILABLE,
             said(
                 "The agent has not written its status yet. Is the service running? <code>systemctl status outhaul-agent</code> \
-                  says so, and <code>outhaul-agent status</code> prints the same.",
+                  shows that, and <code>outhaul-agent status</code> prints the same.",
             ),
         ),
         Err(error) => {

@@ -9,6 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outhaul_bundle::Digest;
+use outhaul_kit::text;
 use outhaul_reconcilers::settings::{
     AnsibleConfig, ApplyConfig, ArgoCdConfig, FleetConfig, FluxConfig, FolderConfig, HookConfig,
     KubernetesConfig, ReconcilerChoice, ZarfConfig,
@@ -248,9 +250,19 @@ pub enum ConfigError {
         /// What the parser said.
         problem: String,
     },
+    /// A link that leads to nothing: what somebody set is not there.
+    #[error(
+        "`{path}` is a link to `{to}`, which is not there: what is set for this site cannot be read"
+    )]
+    Dangling {
+        /// The link.
+        path: String,
+        /// Where it leads.
+        to: String,
+    },
     /// Somebody else may change it, and it names programs that are started and files that are written.
     #[error(
-        "`{path}` is not followed: it {problem}; look at what it says, then `chown {own} {typed}` and `chmod go-w {typed}`", typed = outhaul_kit::text::quoted(path)
+        "`{path}` is not followed: it {problem}; look at its content, then `chown {own} {typed}` and `chmod go-w {typed}`", typed = outhaul_kit::text::quoted(path)
     )]
     OfOthers {
         /// The file.
@@ -274,13 +286,28 @@ pub enum ConfigError {
     },
 }
 
+/// What tells one content of the file at `path` from another, in 32 digits; a file that is not there is an empty one. `None` where it cannot
+/// be read.
+pub fn mark(path: &Path) -> Option<String> {
+    let bytes = durable::read_if_present(path, MAX_CONFIG_BYTES).ok()?;
+    let mut digits = Digest::of(&bytes.unwrap_or_default()).hex();
+    digits.truncate(32);
+    Some(digits)
+}
+
 /// Reads `<state>/agent.toml`; without the file, the defaults.
 ///
 /// # Errors
 /// [`ConfigError`] with file, line and column.
 pub fn load(path: &Path) -> Result<AgentConfig, ConfigError> {
     let Some(bytes) = durable::read_if_present(path, MAX_CONFIG_BYTES)? else {
-        return Ok(AgentConfig::default());
+        return match fs::read_link(path) {
+            Ok(to) => Err(ConfigError::Dangling {
+                path: text::path(path),
+                to: text::path(&to),
+            }),
+            Err(_) => Ok(AgentConfig::default()),
+        };
     };
     let own = rustix::process::geteuid().as_raw();
     let found = fs::metadata(path).map_err(durable::at("look at", path))?;

@@ -4,8 +4,8 @@
 //! errors, so that all of them say the same. It reads nothing else and decides nothing.
 
 use crate::machine::{Site, Work};
+use crate::state::Note;
 use crate::state_folder::{AtWork, Holder};
-use crate::stored::CANNOT_GO_ON;
 
 /// Why nothing continues automatically.
 pub const NO_SERVICE: &str =
@@ -91,12 +91,12 @@ fn wait_for(holder: &Holder) -> String {
 
 /// What a person is to do, if anything; `note` shows why the work under way, or the active bundle, stands
 /// as it does; `at_work`: the service continues automatically, and a command is waited for.
-pub fn to_do(site: &Site, note: &str, at_work: &AtWork) -> Option<String> {
+pub fn to_do(site: &Site, note: &Note, at_work: &AtWork) -> Option<String> {
     if let AtWork::Command(holder) = at_work {
         return Some(wait_for(holder));
     }
     let service = *at_work == AtWork::Service;
-    let why = match note {
+    let why = match note.to_string().as_str() {
         "" => String::new(),
         note => format!(" ({note})"),
     };
@@ -106,7 +106,7 @@ pub fn to_do(site: &Site, note: &str, at_work: &AtWork) -> Option<String> {
         decided: true,
     } = site.work
     {
-        return Some(match (note.contains(CANNOT_GO_ON), service) {
+        return Some(match (note.is_blocked(), service) {
             (true, service) => format!(
                 "the rollback from bundle {from} to bundle {to} is unfinished{why}: fix what blocks it, then run \
                  `outhaul-agent apply`, which ends it{}",
@@ -127,11 +127,11 @@ pub fn to_do(site: &Site, note: &str, at_work: &AtWork) -> Option<String> {
         });
     }
     // Nothing is to be done while health is looked at.
-    if site.watched && !note.contains(CANNOT_GO_ON) {
+    if site.watched && !note.is_blocked() {
         return None;
     }
     match site.worked_on() {
-        Some(number) if note.contains(CANNOT_GO_ON) => Some(format!(
+        Some(number) if note.is_blocked() => Some(format!(
             "the work on bundle {number} is unfinished{why}: fix that, then run \
              `outhaul-agent apply`; a newer bundle can be imported at any time"
         )),

@@ -21,6 +21,8 @@ pub enum AttentionKind {
     Wave,
     /// A bundle waits for values of this site.
     Values,
+    /// What a held assignment keeps is not here.
+    HeldContent,
     /// A bundle may be applied now.
     Due,
     /// The newest bundle was left because it was not healthy.
@@ -51,12 +53,14 @@ pub enum AttentionKind {
     Content,
     /// The hub takes nothing of this site.
     HubRefuses,
+    /// The service follows other settings than `agent.toml` has now.
+    Settings,
     /// A bundle could not be taken in, for a reason that can be mended on this machine.
     NotTaken,
 }
 
 /// One thing that a person should do something about.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Attention {
     /// What is the matter.
     pub what: AttentionKind,
@@ -82,7 +86,10 @@ impl Attention {
 
     /// Whether it says already what to import.
     pub fn names_import(&self) -> bool {
-        use AttentionKind::{Approved, Health, Left, Leftovers, NotTaken};
-        matches!(self.what, Left | Health | Approved | Leftovers | NotTaken)
+        use AttentionKind::{Approved, Health, HeldContent, Left, Leftovers, NotTaken};
+        matches!(
+            self.what,
+            Left | Health | Approved | HeldContent | Leftovers | NotTaken
+        )
     }
 }

@@ -1,12 +1,12 @@
 //! Power cuts for tests: named instants at which a debug build can be made to die at once.
 //!
-//! What comes in: the environment variable `OUTHAUL_CUT`, an instant's name or a number n (die
-//! at the n-th instant passed), or `interrupt-` and a name (Ctrl-C at that instant). What goes out: nothing, or SIGKILL to this very process: no destructor
+//! What comes in: the environment variable `OUTHAUL_CUT`, an instant's name, a number n (die
+//! at the n-th instant passed), a name with a number (`file-written#5`: when that instant is passed for the fifth time), or `interrupt-` and a name (Ctrl-C at that instant). What goes out: nothing, or SIGKILL to this very process: no destructor
 //! runs and no buffer is flushed. Release builds contain none of it.
 
 /// Every instant, in the order in which a first import passes them. docs/internals/agent.md has one row for each.
 #[cfg(any(debug_assertions, test))]
-pub const INSTANTS: [&str; 15] = [
+pub const INSTANTS: [&str; 16] = [
     "verified-committed",
     "blob-written",
     "blobs-complete",
@@ -17,6 +17,7 @@ pub const INSTANTS: [&str; 15] = [
     "applying-committed",
     "step-intended",
     "inventory-intended",
+    "batch-written",
     "file-written",
     "step-applied",
     "step-recorded",
@@ -121,7 +122,13 @@ pub fn here(instant: &'static str) {
             std::thread::yield_now();
         }
     }
-    if wanted == instant || wanted.parse() == Ok(passed) {
+    let times = wanted.strip_prefix(instant);
+    let times = times.and_then(|times| times.strip_prefix('#')?.parse().ok());
+    let is_nth = times.is_some_and(|times: u64| {
+        static NAMED: AtomicU64 = AtomicU64::new(0);
+        NAMED.fetch_add(1, Ordering::Relaxed) + 1 == times
+    });
+    if wanted == instant || wanted.parse() == Ok(passed) || is_nth {
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }

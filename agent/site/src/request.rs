@@ -81,16 +81,29 @@ pub fn write_request(
 
 /// Most bytes of a request that is read again.
 const MAX_BYTES: u64 = 64 * 1024;
+/// Most requests that are looked at; a state folder has one.
+const MAX_REQUESTS: usize = 16;
 
 /// The request in the state folder: which site this is, where the database does not say so. It is this agent's own file, and only shown.
 pub fn written(state_folder: &StateFolder) -> Option<EnrolmentRequest> {
-    let names = durable::list(state_folder.root()).ok()?.into_iter();
-    let mut requests = names.filter(|path| path.extension().is_some_and(|end| end == "request"));
-    requests.find_map(|path| {
-        let bytes = durable::read(&path, MAX_BYTES).ok()?;
+    all(state_folder).into_iter().next()
+}
+
+/// Every request in the state folder that can be read, as [`written`].
+pub fn all(state_folder: &StateFolder) -> Vec<EnrolmentRequest> {
+    let names = durable::list(state_folder.root()).unwrap_or_default();
+    let mut requests: Vec<_> = names.into_iter().collect();
+    requests.retain(|path| path.extension().is_some_and(|end| end == "request"));
+    let read = |path: &PathBuf| {
+        let bytes = durable::read(path, MAX_BYTES).ok()?;
         let envelope = Envelope::from_json(bytes.trim_ascii_end()).ok()?;
         let request: EnrolmentRequest =
             serde_json::from_slice(envelope.unverified_payload()).ok()?;
-        (path == state_folder.request(request.site.as_str())).then_some(request)
-    })
+        (*path == state_folder.request(request.site.as_str())).then_some(request)
+    };
+    requests
+        .iter()
+        .take(MAX_REQUESTS)
+        .filter_map(read)
+        .collect()
 }

@@ -36,7 +36,9 @@ pub mod generations;
 pub mod holds;
 pub mod inventory;
 mod migrate;
+pub mod note;
 pub mod outbox;
+mod place;
 pub mod refusal;
 pub mod returns;
 pub mod soak;
@@ -44,6 +46,9 @@ pub mod soak;
 pub use error::StateError;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
+pub use note::Note;
+
+use place::Place;
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,6 +222,19 @@ const NEEDED_TO_OPEN: u64 = 64 * 1024;
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
+    /// The file that was opened; absent for a copy in memory, and where nothing is written.
+    place: Option<Place>,
+}
+
+impl Drop for Store {
+    /// SQLite tidies up by name when the last one closes a database: the files of another one in its place are not this one's.
+    fn drop(&mut self) {
+        if self.check_place().is_err() {
+            let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            // It is closed either way, and there is nobody to tell.
+            let _ = self.connection.set_db_config(without, true);
+        }
+    }
 }
 
 impl Store {
@@ -249,7 +267,10 @@ impl Store {
         match migrate::migrate(&mut connection) {
             Err(StateError::Database { doing, source }) => Err(damaged(path, doing, source)),
             Err(other) => Err(other),
-            Ok(()) => Ok(Self { connection }),
+            Ok(()) => Ok(Self {
+                connection,
+                place: Some(Place::of(path)?),
+            }),
         }
     }
 
@@ -269,7 +290,7 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(doing("open"))?;
-        Ok(Self { connection })
+        Ok(Self::unplaced(connection))
     }
 
     /// Opens the database on a file system that is mounted read-only: nothing is written. What was committed and stands beside the
@@ -292,7 +313,7 @@ impl Store {
         let named = percent::encoded_bytes(path.as_os_str().as_encoded_bytes());
         let uri = format!("file:{named}?immutable=1");
         let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
-        Ok(Self { connection })
+        Ok(Self::unplaced(connection))
     }
 
     /// A copy of all that is committed, in memory: what is written into it is gone with it.
@@ -310,7 +331,14 @@ impl Store {
         connection
             .pragma_update(None, "foreign_keys", true)
             .map_err(doing("copy"))?;
-        Ok(Self { connection })
+        Ok(Self::unplaced(connection))
+    }
+
+    fn unplaced(connection: Connection) -> Self {
+        Self {
+            connection,
+            place: None,
+        }
     }
 
     /// For reading outside a transaction.
@@ -318,20 +346,31 @@ impl Store {
         &self.connection
     }
 
+    /// Whether the file at the path is still the one that was opened.
+    ///
+    /// # Errors
+    /// [`StateError::Exchanged`] where it is not: what is committed then is in no file that anybody finds again.
+    pub fn check_place(&self) -> Result<(), StateError> {
+        self.place.as_ref().map_or(Ok(()), Place::check)
+    }
+
     /// Runs `work` in one transaction: all of it is committed, and durable, or none of it.
     ///
     /// # Errors
-    /// What `work` or the commit says.
+    /// What `work` or the commit says; [`StateError::Exchanged`] where the database is not at its path any more.
     pub fn commit<T, E: From<StateError>>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.check_place()?;
         // Immediate: two processes queue up here instead of failing in the middle.
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(doing("begin"))?;
         let value = work(&transaction)?;
+        // Somebody may have waited for others, or have worked for a while.
+        self.place.as_ref().map_or(Ok(()), Place::check)?;
         transaction.commit().map_err(doing("commit"))?;
         Ok(value)
     }

@@ -20,7 +20,7 @@ use crate::durable::{self, FileError, at};
 
 mod entries;
 
-/// The second line of the lock file while the service holds it; the first is the id of its process.
+/// The second line of the lock file while the service holds it; the first is the id of its process, the third marks its settings.
 const SERVICE: &str = "service";
 /// The database, and what SQLite writes beside it.
 const DATABASE_FILES: [&str; 4] = [
@@ -218,6 +218,16 @@ impl StateFolder {
         self.at_work() == AtWork::Service
     }
 
+    /// What marks the settings that the service works with, where it runs and has said so. Changes nothing.
+    pub fn service_settings(&self) -> Option<String> {
+        if !self.service_runs() {
+            return None;
+        }
+        let text = durable::read(&self.root.join("lock"), MAX_LOCK_BYTES).ok()?;
+        let text = String::from_utf8(text).ok()?;
+        text.lines().nth(2).map(str::to_owned)
+    }
+
     /// Which other process is the one agent now. Changes nothing.
     pub fn at_work(&self) -> AtWork {
         // Who is gone holds no lock, whatever it has written.
@@ -236,6 +246,28 @@ impl StateFolder {
         }
     }
 
+    /// Refuses where the service or a command is the one agent now. Changes nothing; whether the lock can be used at all, [`Self::lock`]
+    /// says.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`]
+    pub fn check_idle(&self) -> Result<(), LockError> {
+        match self.at_work() {
+            AtWork::Nobody | AtWork::Command(Holder::Unknown(_)) => Ok(()),
+            AtWork::Service | AtWork::Command(Holder::Process(_)) => Err(self.busy()),
+        }
+    }
+
+    /// That somebody else has the lock, by what stands in it.
+    fn busy(&self) -> LockError {
+        let path = self.root.join("lock");
+        let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
+        LockError::Busy {
+            state: self.root.clone(),
+            holder: Holder::of(&String::from_utf8_lossy(&holder), path),
+        }
+    }
+
     /// Makes this process the one agent that changes what is applied.
     ///
     /// # Errors
@@ -246,11 +278,7 @@ impl StateFolder {
         self.close_to_others()?;
         let path = self.root.join("lock");
         let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
-            let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
-            return Err(LockError::Busy {
-                state: self.root.clone(),
-                holder: Holder::of(&String::from_utf8_lossy(&holder), path),
-            });
+            return Err(self.busy());
         };
         // The folder was open to others until a moment ago where an earlier agent made it: the new file is not.
         self.close_to_others()?;
@@ -279,10 +307,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Notes that the holder is the service, for [`StateFolder::service_runs`].
-    pub fn note_service(&self) {
+    /// Notes that the holder is the service, for [`StateFolder::service_runs`], and what marks the settings that it works with.
+    pub fn note_service(&self, settings: &str) {
         // For messages only, as who holds it.
-        let _ = (&*self.file).write_all(format!("{SERVICE}\n").as_bytes());
+        let _ = (&*self.file).write_all(format!("{SERVICE}\n{settings}\n").as_bytes());
     }
 }
 
@@ -374,14 +402,15 @@ mod tests {
         assert!(state.is_locked() && !state.service_runs(), "an import");
         drop(command);
         let service = state.lock().unwrap();
-        service.note_service();
-        assert!(state.service_runs());
+        service.note_service("0123");
+        assert_eq!(state.service_settings().as_deref(), Some("0123"));
         let Err(LockError::Busy { holder, .. }) = state.lock() else {
             unreachable!("it is locked");
         };
         assert_eq!(holder, Holder::Process(std::process::id()));
         drop(service);
         assert!(!state.service_runs(), "what it wrote is still there");
+        assert_eq!(state.service_settings(), None);
     }
 
     #[test]

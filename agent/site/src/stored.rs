@@ -14,21 +14,18 @@ use crate::state::events::generation_event;
 use crate::state::generations::{self, Generation};
 use crate::state::holds::{self, AssignmentHold};
 use crate::state::outbox::{self, Author};
-use crate::state::{self, Hold, StateError, key};
+use crate::state::{self, Hold, Note, StateError, key};
 use outhaul_bundle::report::{AssignmentResult, ReportEvent, RevertedFrom};
 use outhaul_reconcilers::shortened;
 
 mod observed;
-
-/// Begins the part of a note that says what keeps work from going on.
-pub const CANNOT_GO_ON: &str = "it cannot go on: ";
 
 /// An event with what is to be reported of it.
 #[derive(Debug, Clone)]
 pub struct Transition {
     /// The event.
     pub event: Event,
-    /// One sentence: why.
+    /// One sentence: why; of a look at its health what was found, of what is blocked by what.
     pub note: String,
     /// Each assignment's result, where there are any.
     pub results: Vec<AssignmentResult>,
@@ -191,20 +188,18 @@ pub fn save(
         }
         let mut new = row.clone();
         let live = after.state_of(row.number).or_else(|| ended(row.number));
-        // What an earlier agent left in a state that leads nowhere.
-        let dead = (!row.state.is_over()).then_some(State::Superseded);
-        new.state = live.or(dead).unwrap_or(row.state);
+        new.state = live.unwrap_or(row.state.left_behind());
         new.good |= new.state == State::Active;
         new.whole |= transition.event == Event::CopyEnded(row.number);
         new.whole &= after.keeps(row.number);
         if noted.contains(&Some(row.number)) {
-            new.note.clone_from(&transition.note);
+            new.note = note_after(&row.note, transition);
         } else if transition.event == Event::Corrected(row.number) {
-            why(&row.note).clone_into(&mut new.note);
+            new.note = row.note.unblocked();
         } else if new.state == State::Superseded && row.state.unfinished() {
-            "a newer bundle came before it ran".clone_into(&mut new.note);
+            new.note = Note::new("a newer bundle came before it ran");
         } else if new.state == State::Superseded && row.state != new.state {
-            new.note.clear();
+            new.note = Note::default();
         }
         if row.whole && !new.whole {
             for pass in PASSES {
@@ -215,7 +210,13 @@ pub fn save(
             generations::put(db, &new)?;
         }
         if new.state != row.state || noted.contains(&Some(row.number)) {
-            generations::journal(db, row.number, at_ms, new.state.as_str(), &new.note)?;
+            generations::journal(
+                db,
+                row.number,
+                at_ms,
+                new.state.as_str(),
+                &new.note.to_string(),
+            )?;
         }
     }
     if let Some(pass) = pass(after).filter(|new| pass(before).as_ref() != Some(new)) {
@@ -337,7 +338,8 @@ fn record(
         Action::Report(number, state) | Action::ReportAgain(number, state) => {
             let mut row = row(number)?;
             row.state = state;
-            let event = generation_event(&row, results, &transition.note);
+            let note = note_after(&row.note, transition).to_string();
+            let event = generation_event(&row, results, &note);
             observed::keep(db, author, action, transition)?;
             // Of a bundle without assignments nothing is left of those before it.
             if state == State::Active || (state == State::Failed && !results.is_empty()) {
@@ -358,7 +360,7 @@ fn record(
                 number: from,
                 index: left.index,
                 decided_by: state::meta(db, key::ROLLBACK)?,
-                reason: shortened(why(&left.note)),
+                reason: shortened(&left.note.unblocked().to_string()),
             });
             state::set_meta(db, key::RESULTS, Some(results))?;
             outbox::queue(db, author, ReportEvent::Generation(event)).map(|_| ())
@@ -367,19 +369,29 @@ fn record(
             let row = row(number)?;
             // What was broken has just been said; what a person left was said when it was ordered.
             let reason = match transition.event {
-                Event::Broken(_) => &transition.note,
-                _ => &row.note,
+                Event::Broken(_) => transition.note.clone(),
+                _ => row.note.to_string(),
             };
-            generations::remember(db, &row.index, number, reason)
+            generations::remember(db, &row.index, number, &reason)
         }
         Action::End(..) | Action::Forget(_) => Ok(()),
     }
 }
 
-/// A note without what kept its work from going on.
-pub fn why(note: &str) -> &str {
-    let why = note.split(CANNOT_GO_ON).next().unwrap_or_default();
-    why.trim_end_matches("; ")
+/// What is said of a bundle after an event that says something of it.
+fn note_after(before: &Note, transition: &Transition) -> Note {
+    let said = transition.note.clone();
+    match transition.event {
+        Event::Blocked => Note {
+            blocked: said,
+            ..before.clone()
+        },
+        Event::HealthySoFar(_) => Note {
+            health: said,
+            ..Note::new(before.why.clone())
+        },
+        _ => Note::new(said),
+    }
 }
 
 /// What is said of a generation that is not there.

@@ -3,6 +3,7 @@
 //! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use outhaul_kit::failure::Classified as _;
@@ -224,31 +225,37 @@ fn found(
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, failed, beside_others, answer);
     };
-    let slips = findings.slips.iter();
-    answer.messages.extend(slips.map(SlipEffect::sentence));
+    let slips: Vec<String> = findings.slips.iter().map(SlipEffect::sentence).collect();
     let lines = match beside_others {
         true => AgentError::lines_beside_others,
         false => AgentError::lines,
     };
-    answer
-        .messages
-        .extend(findings.refused.iter().flat_map(lines));
+    answer.messages.extend(
+        grouped(&findings.refused)
+            .into_iter()
+            .flat_map(|(refused, more)| lines(refused).into_iter().chain(more)),
+    );
+    if !matches!(outcome, ImportOutcome::AlreadyActive { .. }) {
+        answer.messages.extend(slips.iter().cloned());
+    }
     let (number, state, note) = match outcome {
         ImportOutcome::AlreadyActive { number, remembered } => {
             let words = match went_on == Some(number) && remembered.is_empty() {
                 true => WENT_ON.to_owned(),
                 false => already(&remembered),
             };
-            answer.text = format!("bundle {number} is {words}");
+            let text = format!("bundle {number} is {words}");
+            // What slips brought is what is new then.
+            let all: Vec<String> = slips.into_iter().chain([text]).collect();
+            answer.text = all.join("\n");
             answer.value = serde_json::json!({
                 "number": number, "state": State::Active.as_str(), "message": words,
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
-            // Something was brought, and it was not taken.
-            if let Some(refused) = findings.refused.first() {
-                answer.exit = refused.class().code();
-            }
-            return;
+            answer
+                .messages
+                .extend(findings.deeper.as_deref().map(not_that_deep));
+            return left_newer(&findings, number, answer);
         }
         ImportOutcome::Incomplete {
             part,
@@ -288,20 +295,30 @@ fn found(
     if !rebuilt.is_empty() {
         answer.value["rebuilt"] = rebuilt.into();
     }
-    // Whoever waits for the newest bundle of a stick does not have it yet.
-    if let Some(newer) = findings.newer {
-        answer.exit = 1;
-        answer.value["newer"] = newer.into();
-        answer.messages.push(format!(
-            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
-        ));
-    }
+    left_newer(&findings, number, answer);
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
         answer.messages.push(
             "help: `outhaul-agent status` shows each assignment; what was active before is active again if it could"
                 .into(),
         );
+    }
+}
+
+/// Whoever waits for the newest bundle of a stick does not have it yet, or nobody knows: it ends the same way whether bundle `number` of that
+/// stick is taken now or was before.
+fn left_newer(findings: &Findings, number: u64, answer: &mut CommandResult) {
+    if let Some(newer) = findings.newer {
+        answer.exit = 1;
+        answer.value["newer"] = newer.into();
+        answer.messages.push(format!(
+            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
+        ));
+    } else if findings.without_number {
+        answer.exit = 1;
+        answer.messages.push(format!(
+            "help: what was refused does not show its number: it may be newer than bundle {number}"
+        ));
     }
 }
 
@@ -334,8 +351,9 @@ fn nothing(
     if !findings.slips.is_empty() {
         slips(&findings.slips, answer);
     }
-    for refused in &findings.refused {
+    for (refused, more) in grouped(&findings.refused) {
         fail(answer, refused, beside_others);
+        answer.messages.extend(more);
     }
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
@@ -356,6 +374,9 @@ fn nothing(
         return fail(answer, unread, beside_others);
     }
     let (place, typed) = (text::path(path), text::quoted(path));
+    answer
+        .messages
+        .extend(findings.deeper.as_deref().map(not_that_deep));
     let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
             format!("no bundle for this site in `{place}`: {}", why_skipped(findings, answer)),
@@ -363,7 +384,10 @@ fn nothing(
                 .to_owned(),
         ),
         (true, 0) => (
-            format!("`{place}` is empty, as far as it was looked at: three folders deep"),
+            match findings.deeper.is_some() {
+                true => format!("no file in `{place}`, as far as it was looked at: three folders deep"),
+                false => format!("`{place}` is empty"),
+            },
             format!(
                 "see that the right stick is plugged in and mounted there (`findmnt {typed}`), and that the bundle \
                  was written to it"
@@ -380,6 +404,55 @@ fn nothing(
         ),
     };
     answer.fail(&AgentError::Nothing { message, help });
+}
+
+/// How many that one rule refused are reported one by one.
+const MAX_OF_RULE: usize = 10;
+
+/// The refusals that are reported one by one, and after the last of a rule that refused more than these, which others it refused.
+fn grouped(refused: &[AgentError]) -> Vec<(&AgentError, Option<String>)> {
+    let mut by_rule: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut shown: Vec<(&AgentError, Option<String>)> = Vec::new();
+    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+    for error in refused {
+        let AgentError::Refused {
+            source_name, rule, ..
+        } = error
+        else {
+            shown.push((error, None));
+            continue;
+        };
+        let of_rule = by_rule.entry(rule).or_default();
+        of_rule.push(source_name);
+        if of_rule.len() <= MAX_OF_RULE {
+            last.insert(rule, shown.len());
+            shown.push((error, None));
+        }
+    }
+    for (rule, names) in by_rule {
+        let others = names.get(MAX_OF_RULE..).unwrap_or_default();
+        let Some(at) = last.get(rule).filter(|_| !others.is_empty()) else {
+            continue;
+        };
+        let named: Vec<_> = others.iter().map(|name| format!("`{name}`")).collect();
+        if let Some((_, more)) = shown.get_mut(*at) {
+            *more = Some(format!(
+                "error: the same rule, `{rule}`, refused {} more: {}; `outhaul-agent plan FILE` shows what is wrong with one",
+                others.len(),
+                named.join(", ")
+            ));
+        }
+    }
+    shown
+}
+
+/// That a folder was not looked at.
+fn not_that_deep(folder: &Path) -> String {
+    format!(
+        "`{}` and what else lies more than three folders deep was not looked at: `outhaul-agent import {}` does",
+        text::path(folder),
+        text::quoted(folder)
+    )
 }
 
 /// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be looked at.

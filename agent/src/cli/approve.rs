@@ -27,6 +27,9 @@ pub struct Args {
     /// Who approves, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
+    /// Why, as it is reported.
+    #[arg(long, visible_alias = "reason", value_parser = one_full_line)]
+    why: Option<String>,
 }
 
 /// The number that was typed; what cannot be one is refused with the command that can.
@@ -95,14 +98,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let number = number(&agent, args.number.as_deref())?;
     let who = args.who.clone().unwrap_or_else(super::who);
+    let why = args.why.as_deref().unwrap_or_default();
     let rest = match &args.assignment {
         Some(name) => {
             let decided = Decided {
                 name,
                 who: &who,
-                why: "",
+                why,
             };
             assignments::approve_alone(&mut agent, decided, number)?;
+            super::say(&format!(
+                "`{name}` alone is let through: the others of bundle {number} are held at what they have until `outhaul-agent approve {number}`"
+            ));
             false
         }
         None => assignments::approve_rest(&mut agent, number, &who)?,
@@ -117,7 +124,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         );
         return Ok(0);
     }
-    let site = decisions::approve(&mut agent, number, &who)?;
+    let site = match &args.assignment {
+        Some(_) => decisions::let_through(&mut agent, number)?,
+        None => decisions::approve(&mut agent, number, &who, why)?,
+    };
     if rest {
         let ordered = Ordered::Apply { number };
         let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;

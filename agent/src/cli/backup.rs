@@ -10,14 +10,15 @@ use outhaul_site::backup;
 
 /// Writes keys, identity, memory and settings of this site into one file of mode 0600.
 ///
-/// The file holds this site's secret keys: whoever has it is the site. The service must not run meanwhile.
+/// The file holds this site's secret keys: whoever has it is the site. It is refused while the service or
+/// another command works on the state folder: `systemctl stop outhaul-agent`, and `start` afterwards.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Write the digest down where the file is not: `restore --digest` compares it.\n\n\
                   Example:\n  outhaul-agent --state /var/lib/outhaul-agent backup --to /media/stick/press-7.backup"
 )]
 pub struct Args {
-    /// The file to write; one that is there is replaced when the new one is whole.
+    /// The file to write; one that is there already is not replaced, and nothing is written then.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     /// The bundles on disk as well, so that a restored site needs no stick from the centre.

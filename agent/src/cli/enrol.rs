@@ -17,6 +17,9 @@ use crate::state_folder::StateFolder;
 const FIRST_MEMBER: &[u8; 9] = b"metadata/";
 
 /// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
+///
+/// It is refused while the service or another command works on the state folder: `systemctl stop outhaul-agent`, and `start`
+/// afterwards.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent enrol /media/stick/drone-7.kit"
@@ -43,6 +46,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         });
     }
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
+    enrol::check_kit(&kit).map_err(|error| match error {
+        AgentError::Usage { message, help } => AgentError::Usage {
+            message: format!("`{}`: {message}", outhaul_kit::text::path(&args.kit)),
+            help,
+        },
+        other => other,
+    })?;
     let made = context.state.parent().and_then(durable::first_missing);
     let enrolled = enrol::enrol(&StateFolder::new(&context.state), &kit, args.adopt_changed)?;
     let site = &enrolled.site;
@@ -127,6 +137,9 @@ fn say_lost(enrolled: &Enrolled) {
             "what was held on this site is held again, by `holds.json` ({holds} {}; `outhaul-agent status` shows who holds what)",
             if holds == 1 { "hold" } else { "holds" }
         ));
+    }
+    for one in &enrolled.lacking {
+        super::say(&format!("warning: {}; {}", one.sentence(), one.help()));
     }
     for one in lost.attention() {
         super::say(&format!("warning: {}; {}", one.message, one.help));

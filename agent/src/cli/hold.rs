@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::machine::Site;
-use crate::runner::decisions::assignments::{self, Decided};
+use crate::runner::decisions::assignments::{self, Decided, Released};
 use crate::runner::{self, decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
@@ -20,14 +20,16 @@ const NO_REASON: &str = "no reason given";
 /// A held assignment keeps its content while the others take the next bundle, and is not removed either.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'"
+    after_help = "Exit codes: 0 held, or released, also where nobody held it; 1 refused, such as for an assignment that this site does not \
+                  have, or released and what is applied for it failed; 2 usage; 3 this host.\n\n\
+                  Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'"
 )]
 pub struct Args {
     /// Why, for whoever comes next.
     #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_full_line)]
     why: String,
-    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. What
-    /// happens then says `at_deadline` in agent.toml.
+    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d; ten years (3650d)
+    /// at most. `at_deadline` in agent.toml decides what happens then.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["release", "assignment"])]
     until: Option<String>,
     /// Holds this assignment alone, as `status` names it.
@@ -62,7 +64,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         );
         return Ok(0);
     }
-    let site = decisions::hold(&mut agent, hold.as_ref(), &who)?;
+    let site = match &hold {
+        Some(hold) => decisions::hold(&mut agent, hold)?,
+        None => decisions::release(&mut agent, &who, reason(args).unwrap_or_default())?,
+    };
     let text = match (&hold, before.filter(|before| Some(before) != hold.as_ref())) {
         (Some(hold), None) => hold.sentence(),
         (Some(hold), Some(before)) => format!(
@@ -118,6 +123,12 @@ fn deadline(agent: &Agent, text: &str) -> Result<Deadline, AgentError> {
     if !after.is_positive() {
         return Err(usage(format!("`{text}` is not in the future")));
     }
+    if after > delays::LONGEST {
+        return Err(AgentError::Usage {
+            message: format!("`{text}` is further away than ten years (3650d), the longest that a hold lasts; nothing was changed"),
+            help: "name an earlier time, or leave `--until` out: such a hold lasts until a person ends it".into(),
+        });
+    }
     Deadline::new(&reading, after).ok_or_else(|| usage(format!("`{text}` is too far away")))
 }
 
@@ -138,15 +149,31 @@ fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError
         );
         return Ok(0);
     }
-    let why = Some(args.why.as_str()).filter(|why| *why != NO_REASON);
-    let Some(number) = assignments::release(&mut agent, decided(why.unwrap_or_default()))? else {
-        context.print(
-            &format!("`{name}` is released by {who}: it is as the active bundle has it"),
-            &serde_json::json!({ "assignment": name, "hold": null }),
-        );
-        return Ok(0);
+    let text = match assignments::release(&mut agent, decided(reason(args).unwrap_or_default()))? {
+        Released::Apply(number) => {
+            let ordered = Ordered::Apply { number };
+            let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
+            return Ok(context.print_answer(&answer));
+        }
+        Released::NotHeld => format!("`{name}` is not held; nothing was changed"),
+        Released::Done => {
+            let active = runner::site_now(agent.store.read())?.active;
+            let is_known = active.is_some_and(|one| runner::index_of(&agent, one.number).is_ok());
+            let now = match is_known {
+                true => "it is as the active bundle has it",
+                false => "the next bundle that is applied decides about it",
+            };
+            format!("`{name}` is released by {who}: {now}")
+        }
     };
-    let ordered = Ordered::Apply { number };
-    let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
-    Ok(context.print_answer(&answer))
+    context.print(
+        &text,
+        &serde_json::json!({ "assignment": name, "hold": null }),
+    );
+    Ok(0)
+}
+
+/// The reason that somebody gave.
+fn reason(args: &Args) -> Option<&str> {
+    Some(args.why.as_str()).filter(|why| *why != NO_REASON)
 }

@@ -16,7 +16,8 @@ use outhaul_site::backup::restore::{Options, restore};
 /// Makes this machine the site of a backup. The state folder must hold no site.
 ///
 /// All of the file is checked before anything is written. The restored site numbers its reports anew, so that the hub
-/// sees none twice under one number. The machine that the backup is of must never run again.
+/// sees none twice under one number. The machine that the backup is of must never run again. The service of this machine must not run
+/// meanwhile, wherever its state folder was moved to: `systemctl stop outhaul-agent`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent restore /media/stick/press-7.backup \

@@ -8,6 +8,8 @@ use crate::error::AgentError;
 use crate::update;
 
 /// Watches folders and media, polls the repository, looks for drift, sends reports; until stopped.
+///
+/// A second one is refused while one runs. agent.toml is read when it starts.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent run\n\nWith --once it does each of these once and ends: for a timer. While the service runs, the service does it."

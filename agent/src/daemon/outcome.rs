@@ -49,7 +49,8 @@ impl StatesBefore {
         rows.sort_by_key(|row| row.number);
         rows.retain(|row| self.0.get(&row.number) != Some(&row.state));
         for row in rows {
-            let note = match row.note.as_str() {
+            let said = row.note.to_string();
+            let note = match said.as_str() {
                 "" => String::new(),
                 note => format!(": {note}"),
             };
@@ -59,7 +60,7 @@ impl StatesBefore {
                 row.state.shown()
             ));
             bundles.push(json!({
-                "number": row.number, "state": row.state.as_str(), "message": row.note,
+                "number": row.number, "state": row.state.as_str(), "message": said,
             }));
         }
         let active = generations::active(db)?;

@@ -154,6 +154,8 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the store; [`AgentError::Stopped`].
     pub fn go(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
+        // Before anything is looked at: what came of it would be written where nobody finds it.
+        agent.store.check_place()?;
         if self.links.came_up() {
             tracing::info!("a network came up: pulling and sending now");
             self.poll.now();
@@ -161,6 +163,7 @@ impl Round {
         }
         self.answer_calls(agent)?;
         if self.decide.is_due() {
+            tidy::keep_holds(agent);
             let decided = decisions(agent);
             let problem = decided.as_ref().err().map(ToString::to_string);
             // Tried again soon, because a person may have fixed it; reported once.
@@ -172,6 +175,7 @@ impl Round {
             self.unfinished = problem;
         }
         for place in self.watch.changed(&agent.config.watch, &agent.site) {
+            agent.store.check_place()?;
             let visited = self.exports.visit(agent, &place, Instant::now());
             // What came of it is in the log already.
             if let Err(error @ (AgentError::State(_) | AgentError::Stopped)) = visited {
@@ -275,6 +279,7 @@ impl Round {
             }
             Ok(()) => Ok(()),
         };
+        tidy::keep_holds(agent);
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;
         let before = generations::active(agent.store.read())?;

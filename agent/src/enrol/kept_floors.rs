@@ -68,9 +68,9 @@ impl KeptFloors {
 }
 
 /// Metadata as it lies beside a generation.
-struct Kept<'a> {
-    state_folder: &'a StateFolder,
-    number: u64,
+pub(super) struct Kept<'a> {
+    pub(super) state_folder: &'a StateFolder,
+    pub(super) number: u64,
 }
 
 impl Kept<'_> {

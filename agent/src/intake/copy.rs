@@ -25,7 +25,7 @@ use crate::roots;
 use crate::runner::tidy;
 use crate::runner::{self, Transition};
 use crate::state::generations::{self, Generation, is_taken_back};
-use crate::state::{self, StateError, floors, key};
+use crate::state::{self, Note, StateError, floors, key};
 
 /// A bundle of the stream that this site follows again.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ pub(crate) fn begin(
         stream: index.stream.clone(),
         snapshot: index.snapshot.clone(),
         source: name.to_owned(),
-        note: String::new(),
+        note: Note::default(),
         good: false,
         whole: false,
         signers: trusted.stream_signers(index.stream.role.as_str()),

@@ -56,6 +56,8 @@ pub struct Findings {
     pub rebuilt: Vec<usize>,
     /// The newest bundle, where it is newer than the one that was taken and could not be taken whole.
     pub newer: Option<u64>,
+    /// Whether a bundle was refused before its number could be known.
+    pub without_number: bool,
     /// What else came of others, one sentence each.
     pub notes: Vec<String>,
     /// Why others were skipped, one sentence each.
@@ -68,6 +70,8 @@ pub struct Findings {
     pub acknowledged: Option<Acknowledged>,
     /// How many other files a folder holds.
     pub others: usize,
+    /// The first folder that was not looked at, because it is too deep.
+    pub deeper: Option<PathBuf>,
 }
 
 /// Bundles and freshness slips on a medium; of more than are looked at, those first whose names are those of this stream.
@@ -225,6 +229,7 @@ fn look_through(
         not_opened(error, findings);
     }
     findings.others = found.ignored;
+    findings.deeper = found.deeper.map(|folder| media.path().join(folder));
     if found.incomplete {
         findings.notes.push(format!(
             "warning: not all of `{}` was looked at: it holds more than {} entries or {} bundles; those whose names begin with `{}` \
@@ -273,10 +278,26 @@ fn look_through(
         }
         match look_at(agent, media, &path) {
             Ok(offer) => offers.push((path, offer)),
-            Err(error) => pass_over(&text::file_name(&path), error, findings)?,
+            Err(error) => {
+                findings.without_number |= is_unnumbered(&error) && !is_empty(media, &path);
+                pass_over(&text::file_name(&path), error, findings)?;
+            }
         }
     }
     Ok(offers)
+}
+
+/// Whether nothing at all is in a file.
+fn is_empty(media: &Media, path: &Path) -> bool {
+    let file = media.open_file(path).ok().flatten();
+    file.is_some_and(|file| file.metadata().is_ok_and(|found| found.len() == 0))
+}
+
+/// Whether a bundle was refused of which nobody knows the number. What is for others, older, or no bundle at all is none to wait for.
+fn is_unnumbered(error: &AgentError) -> bool {
+    let known = ["stream", "rollback", "not-a-bundle"];
+    matches!(error, AgentError::Refused { .. })
+        && !known.iter().any(|rule| error.is_refused_by(rule))
 }
 
 /// Admits the newest bundle that can be had; the others are older. A copy that leaves out what is not here is tried once more

@@ -215,11 +215,8 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
         });
     }
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-    for item in inventory::items(agent.store.read(), None)? {
-        let stays = wanted.contains(item.assignment.as_str()) || held.contains(&item.assignment);
-        if item.phase == "left" || stays {
-            continue;
-        }
+    let stays = |name: &str| wanted.contains(name) || held.contains(name);
+    for item in inventory::surplus(agent.store.read(), stays)? {
         let change = Change {
             action: "remove",
             item: item.item,

@@ -50,7 +50,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         let state = row.as_ref().map_or("gone", |row| row.state.shown());
         let mut now = format!("bundle {number} was copied from it, and is {state} now");
         if let (None, Some(row)) = (blocked, row) {
-            let note = shortened(&row.note).replace('\n', " ");
+            let note = shortened(&row.note.to_string()).replace('\n', " ");
             // Only what changed since is reported anew: it went on, or it waits for something else.
             let same = left.is_some_and(|(_, word)| word == row.state.as_str());
             if same && visit.text.contains(&note) {
@@ -75,7 +75,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
 /// As [`media::import`] and [`report::export`]; it was logged already.
 pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<(), AgentError> {
     note_visit(agent, place, None, None, None);
-    let read = media::import(agent, place);
+    let read = media::import(agent, place).map_err(|error| error.while_reading(place));
     let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
     let exported = if agent.config.export_to_media && !stop {
         export_where_wanted(agent, place, there)
@@ -183,7 +183,7 @@ pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentEr
         return media::import(agent, place);
     }
     note_visit(agent, place, None, None, None);
-    let read = media::import(agent, place);
+    let read = media::import(agent, place).map_err(|error| error.while_reading(place));
     let parts = match &read {
         Ok(findings) => parts(findings),
         Err(error) => vec![error.to_string()],

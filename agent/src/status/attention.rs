@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use outhaul_bundle::report::ComplianceStatus;
 use outhaul_kit::text;
-use outhaul_reconcilers::{ApplyError, Item, folder};
+use outhaul_reconcilers::{Item, folder};
 
 use crate::agent::Agent;
 use crate::apply;
@@ -26,6 +25,7 @@ use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
 
+mod drift;
 mod waiting;
 
 /// How many files are named.
@@ -37,9 +37,10 @@ const MAX_NAMED: usize = 10;
 /// [`AgentError`] of the store.
 pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let mut found = waiting::waiting(agent)?;
+    found.extend(held_content(agent)?);
     match without_helper(agent) {
         Some(gone) => found.push(gone),
-        None => found.extend(drifted_now(agent)?),
+        None => found.extend(drift::drifted_now(agent)?),
     }
     if let Err(error @ AgentError::Space { .. }) = agent.check_space(0) {
         let (message, help) = (error.to_string(), error.help());
@@ -91,6 +92,21 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     Ok(found)
+}
+
+/// Held assignments of which what they keep is not here.
+fn held_content(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let all = held::lacking(agent)?.into_iter();
+    let all = all.map(|lacking| Attention {
+        what: AttentionKind::HeldContent,
+        message: format!(
+            "{}: what runs of it cannot be compared, and no bundle is applied that leaves it alone",
+            lacking.sentence()
+        ),
+        help: lacking.help(),
+        assignment: Some(lacking.name),
+    });
+    Ok(all.collect())
 }
 
 /// Watched folders that are not there: nothing is taken from them.
@@ -255,16 +271,16 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
         wanted.extend(index.assignments.iter().map(|a| a.name.to_string()));
     }
     let mut found: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
-    for item in inventory::items(db, None)? {
-        if item.phase != "left" && !wanted.contains(&item.assignment) {
-            let of = (item.assignment, item.generation);
-            found
-                .entry(of)
-                .or_default()
-                .push(format!("`{}`", item.item));
-        }
+    for item in inventory::surplus(db, |name| wanted.contains(name))? {
+        let of = (item.assignment, item.generation);
+        found
+            .entry(of)
+            .or_default()
+            .push(format!("`{}`", item.item));
     }
     let rows = generations::all(db)?;
+    let lacking = held::lacking(agent)?;
+    let takes_from = held::takes_from(agent)?;
     Ok(found
         .into_iter()
         .map(|((assignment, number), mut items)| {
@@ -274,6 +290,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 items.push(format!("{more} more"));
             }
             let items = items.join(", ");
+            let again = brought_again(number, takes_from, site.waiting.map(|waiting| waiting.number));
             let is_known = rows.iter().any(|row| row.number == number);
             let (message, help) = match is_known {
                 true => (
@@ -289,10 +306,11 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                         "`{assignment}` of bundle {number} was applied before the database of this site was lost, and goes on; this of it is on \
                          this host: {items}"
                     ),
-                    format!(
-                        "import bundle {number} again, or a newer bundle (`outhaul-agent import FOLDER`): what it does not have is removed, the \
-                         rest is replaced"
-                    ),
+                    match lacking.first() {
+                        // Newer bundles do not get past that.
+                        Some(lacking) => lacking.help(),
+                        None => format!("{again}: what it does not have is removed, the rest is replaced"),
+                    },
                 ),
             };
             let left = Attention {
@@ -304,6 +322,21 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
             (number, left)
         })
         .collect())
+}
+
+/// What brings an assignment of bundle `number` under the site's care again, as the floors have it: what is older than `takes_from` is refused.
+fn brought_again(number: u64, takes_from: u64, waiting: Option<u64>) -> String {
+    match waiting {
+        Some(waiting) => format!(
+            "let bundle {waiting} through, which is here and waits, or import a newer bundle (`outhaul-agent import FOLDER`)"
+        ),
+        None if number < takes_from => {
+            format!("import bundle {takes_from}, or a newer bundle (`outhaul-agent import FOLDER`)")
+        }
+        None => format!(
+            "import bundle {number} again, or a newer bundle (`outhaul-agent import FOLDER`)"
+        ),
+    }
 }
 
 /// The apply helper, when nobody answers for it.
@@ -319,98 +352,5 @@ fn without_helper(agent: &Agent) -> Option<Attention> {
         what: AttentionKind::ApplyHelper,
         message: error.to_string(),
         help: error.help(),
-    })
-}
-
-/// Assignments of the active bundle that differ at this moment.
-fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
-    let db = agent.store.read();
-    let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
-        return Ok(Vec::new());
-    };
-    let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
-    if generations::all(db)?.iter().any(|g| at_work(g.state)) {
-        return Ok(Vec::new());
-    }
-    let help = || {
-        "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in \
-         agent.toml), and corrects it where the stream says so"
-            .to_owned()
-    };
-    let looked = runner::index_of(agent, active).and_then(|index| {
-        let reconcilers = agent.reconcilers(&index)?;
-        let mut differing = Vec::new();
-        for desired in held::free(agent, &index)? {
-            let name = desired.assignment.name.as_str();
-            let reconciler = reconcilers.for_assignment(&desired.assignment);
-            let recorded = agent.recorded(reconciler.kind(), name)?;
-            let verdict = match reconciler.health_waits() {
-                true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),
-                false => reconciler.health(&desired, &recorded, &agent.heartbeat)?,
-            };
-            let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
-            differing.extend(verdict.map(|v| {
-                let message = format!("`{name}` differs from bundle {active}: {}", v.message);
-                (name.to_owned(), message, help())
-            }));
-        }
-        for (name, hold) in held::all(agent)? {
-            let Some(desired) = held::kept(agent, &name, &hold) else {
-                continue;
-            };
-            let index = runner::index_of(agent, desired.generation)?;
-            let reconcilers = agent.reconcilers(&index)?;
-            let reconciler = reconcilers.for_assignment(&desired.assignment);
-            let recorded = agent.recorded(reconciler.kind(), &name)?;
-            let verdict = match reconciler.health_waits() {
-                true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),
-                false => reconciler.health(&desired, &recorded, &agent.heartbeat)?,
-            };
-            let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
-            differing.extend(verdict.map(|v| {
-                let message = format!(
-                    "`{name}` is held by {}, and differs from bundle {}, at which it is held: {}",
-                    hold.who, desired.generation, v.message
-                );
-                let help = format!(
-                    "`outhaul-agent hold --release --assignment {name}` gives it back to the bundles, and `outhaul-agent apply` \
-                     corrects it then"
-                );
-                (name.clone(), message, help)
-            }));
-        }
-        Ok(differing)
-    });
-    Ok(match looked {
-        Ok(differing) => differing
-            .into_iter()
-            .map(|(name, message, help)| Attention {
-                what: AttentionKind::Drift,
-                message,
-                help,
-                assignment: Some(name),
-            })
-            .collect(),
-        Err(error) => vec![Attention {
-            assignment: None,
-            what: match &error {
-                AgentError::Apply(ApplyError::Helper { .. }) => AttentionKind::ApplyHelper,
-                _ => AttentionKind::Drift,
-            },
-            message: match &error {
-                AgentError::Generation(_) if !agent.state_folder.generation(active).is_dir() => {
-                    format!(
-                        "the files of bundle {active} are not on this machine, so that what runs here cannot be compared with it"
-                    )
-                }
-                error => format!("what runs cannot be compared with bundle {active}: {error}"),
-            },
-            help: match error {
-                AgentError::Generation(_) => format!(
-                    "import bundle {active} again, which brings its folder back, or a newer bundle"
-                ),
-                other => other.help(),
-            },
-        }],
     })
 }

@@ -38,11 +38,17 @@ pub(super) fn enrolment(status: &Status) -> String {
     }
 }
 
-/// Whether a bundle has a line: it is on disk, or came after the one that runs; or nothing runs yet.
+/// Whether a bundle has a line: it is on disk, or came after the one that runs; or nothing runs yet. One that failed has none any more when a
+/// newer one runs.
 pub(super) fn is_shown(status: &Status, bundle: &GenerationStatus) -> bool {
     let unfinished = State::from_word(bundle.state).is_some_and(State::unfinished);
     let newer = status.active.is_none_or(|active| bundle.number > active);
+    let failed = State::from_word(bundle.state) == Some(State::Failed);
     let replaced = State::from_word(bundle.state) == Some(State::Superseded);
+    let is_over = |active: u64| bundle.number < active && failed;
+    if status.active.is_some_and(is_over) {
+        return false;
+    }
     bundle.on_disk || unfinished || (newer && !replaced) || status.active == Some(bundle.number)
 }
 
@@ -127,10 +133,10 @@ pub(super) fn differing(assignment: &AssignmentResult) -> Vec<String> {
 }
 
 /// What signed times prove.
-pub(super) fn time(lower_bound: &str) -> String {
-    match lower_bound.starts_with("1970-") {
-        true => "time: unknown: nothing that was signed has proved any yet".to_owned(),
-        false => format!("time: not before {lower_bound}"),
+pub(super) fn time(status: &Status) -> String {
+    match status.time_is_proven {
+        true => format!("time: not before {}", status.time_lower_bound),
+        false => "time: unknown: nothing that was signed has proved any yet".to_owned(),
     }
 }
 

@@ -143,7 +143,7 @@ pub fn html(status: &Status) -> String {
             "reports: {} waiting, {} made, {} acknowledged",
             status.reports_waiting, status.reports_last, status.reports_acknowledged
         ),
-        brief::time(&status.time_lower_bound),
+        brief::time(status),
         format!("clock: {} ({})", status.clock.now, status.clock.why),
     ];
     list(&mut page, "ul", media.chain(refused).chain(rest));

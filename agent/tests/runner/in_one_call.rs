@@ -188,8 +188,22 @@ fn a_file_that_may_not_be_read_is_in_the_exit_code_and_in_status() {
     assert_reports(
         &printed,
         3,
-        &["Permission denied", "no bundle was taken from it"],
+        &["Permission denied", "nothing of it was taken"],
     );
+    // The same of a stick that cannot be listed; whoever cannot is not told to be root, who is refused, or is root.
+    fs::set_permissions(stick.path(), fs::Permissions::from_mode(0o000)).unwrap();
+    let printed = without_rights(&site, &["import", path]).unwrap();
+    assert_reports(
+        &printed,
+        3,
+        &["Permission denied", "nothing of it was taken"],
+    );
+    let status = site.status();
+    assert_eq!(status["attention"][0]["what"], "not-taken", "{status}");
+    let next = status["next"][0].as_str().unwrap();
+    assert!(next.contains("mount"), "{next}");
+    assert!(!next.contains("sudo"), "{next}");
+    fs::set_permissions(stick.path(), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 #[test]

@@ -113,6 +113,12 @@ fn what_is_no_time_in_the_future_is_refused_and_no_hold_begins() {
         ("2020-01-01T00:00:00Z", "is not in the future"),
         ("-2h", "is not in the future"),
         ("h", "is not a time"),
+        ("3651d", "further away than ten years (3650d)"),
+        ("9999999999999999d", "further away than ten years (3650d)"),
+        (
+            "9999-12-30T00:00:00Z",
+            "further away than ten years (3650d)",
+        ),
     ] {
         let until = format!("--until={until}");
         assert_reports(&site.run(&["hold", &until]), 2, &[words, "help:"]);

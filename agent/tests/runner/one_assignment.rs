@@ -46,6 +46,27 @@ fn reported(site: &Site, name: &str) -> (ComplianceStatus, String) {
     (printed.status, printed.message)
 }
 
+/// What the centre reads of what people decided.
+fn decisions(site: &Site) -> Vec<String> {
+    let all = site.reports().into_iter();
+    let decided = all.filter_map(|report| match report.event {
+        ReportEvent::Decision {
+            what,
+            who,
+            number,
+            assignment,
+            reason,
+        } => {
+            let number = number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            let name = assignment.map_or_else(|| "-".to_owned(), |name| name.to_string());
+            let why = reason.unwrap_or_default();
+            Some(format!("{who}: {what} {number} {name}: {why}"))
+        }
+        _ => None,
+    });
+    decided.collect()
+}
+
 /// Ann holds one of both.
 const HOLD: [&str; 7] = [
     "hold",
@@ -220,12 +241,30 @@ fn of_a_bundle_that_waits_one_assignment_is_approved_and_the_rest_later() {
         1,
         &["no assignment `delta`", "alpha, beta, gamma"],
     );
-    site.ok(&["approve", "2", "--assignment", "alpha", "--who", "ann"]);
+    let why = [
+        "--assignment",
+        "alpha",
+        "--who",
+        "ann",
+        "--reason",
+        "a trial",
+    ];
+    let alone = site.run(&[&["approve", "2"], &why[..]].concat());
+    assert_reports(&alone, 0, &["`alpha` alone is let through"]);
     assert_eq!(site.active(), Some(2));
     // What is new in it is not installed before somebody approves it.
     assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
     assert_eq!(reported(&site, "gamma").0, ComplianceStatus::InProgress);
-    site.ok(&["approve", "2", "--who", "bob"]);
+    site.ok(&["approve", "2", "--who", "bob", "--reason", "it went well"]);
+    assert_eq!(
+        decisions(&site),
+        [
+            "ann: approve 2 alpha: a trial",
+            "bob: release - beta: all of bundle 2 is approved",
+            "bob: release - gamma: all of bundle 2 is approved",
+            "bob: approve 2 -: it went well",
+        ]
+    );
     assert_eq!(
         runs(&site),
         pairs(&[("alpha", "two"), ("beta", "two"), ("gamma", "two")])
@@ -281,4 +320,66 @@ fn a_rollback_goes_further_back_than_one_where_more_is_kept() {
     );
     assert!(from.reason.contains("noise"), "{}", from.reason);
     assert_eq!(site.status()["earlier"], serde_json::json!([]));
+}
+
+#[test]
+fn a_release_reports_its_reason_and_changes_nothing_where_nothing_is_held() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&both("one")));
+    let before = site.event_log().len();
+    let release = |more: &[&str]| site.run(&[&["hold", "--release"], more].concat());
+    let beta = [
+        "--assignment",
+        "beta",
+        "--who",
+        "ann",
+        "--why",
+        "it is repaired",
+    ];
+    let none = release(&beta);
+    assert_reports(&none, 0, &[]);
+    let words = "`beta` is not held; nothing was changed";
+    assert!(stdout(&none).contains(words), "{}", stdout(&none));
+    let mistyped = release(&["--assignment", "betta"]);
+    let words = [
+        "this site has no assignment `betta`",
+        "did you mean `beta`?",
+    ];
+    assert_reports(&mistyped, 1, &words);
+    assert_eq!(site.event_log().len(), before);
+    site.ok(&HOLD);
+    site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
+    assert_reports(&release(&beta), 0, &[]);
+    assert_reports(&release(&["--who", "bob", "--why", "it is over"]), 0, &[]);
+    let said = decisions(&site);
+    let expected = [
+        "ann: hold 1 beta: harvest",
+        "ann: hold - -: harvest",
+        "ann: release - beta: it is repaired",
+        "bob: release - -: it is over",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_release_whose_content_cannot_be_applied_ends_with_1_and_stands() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&both("one")));
+    site.ok(&HOLD);
+    site.take(&centre.publish(&both("two")));
+    let file = site.state().join("applied/beta/manifest.yaml");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let failed = site.run(&["hold", "--release", "--assignment", "beta"]);
+    let words = [
+        "it is a folder",
+        "run `outhaul-agent apply` to apply bundle 2 again",
+    ];
+    assert_reports(&failed, 1, &words);
+    assert!(site.status().get("held").is_none());
+    std::fs::remove_dir(&file).unwrap();
+    site.ok(&["apply"]);
+    assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "two")]));
 }

@@ -42,7 +42,7 @@ impl Service {
         command
             .env("NOTIFY_SOCKET", &path)
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(std::fs::File::create(log(site)).unwrap());
         if let Some(microseconds) = watchdog {
             command.env("WATCHDOG_USEC", microseconds);
         }
@@ -78,6 +78,11 @@ impl Service {
         }
     }
 
+    /// Waits until it ends by itself.
+    pub fn ended(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     /// Asks it to end, as systemd does, and waits until it has.
     pub fn terminate(&mut self) -> ExitStatus {
         let id = self.id().to_string();
@@ -91,6 +96,11 @@ impl Service {
         self.wait_for("STOPPING=1");
         self.child.wait().unwrap()
     }
+}
+
+/// What the service of a site said.
+fn log(site: &Site) -> std::path::PathBuf {
+    site.folder.path().join("service.log")
 }
 
 impl Drop for Service {
@@ -125,6 +135,56 @@ fn a_bundle_that_appears_in_a_watched_folder_is_applied_and_a_stop_is_clean() {
     // The stick had a folder for reports: they are on it.
     let printed = crate::site::tree(&stick.path().join("reports"));
     assert!(!printed.is_empty());
+}
+
+/// What happens to the state folder of a site while its service runs; the path is where it may be moved to.
+type Loss = fn(&Site, &std::path::Path);
+
+#[test]
+fn a_service_whose_database_is_gone_or_replaced_writes_nothing_more_and_ends() {
+    let centre = Centre::new();
+    let whole = Site::new(&centre, "drone-7");
+    whole.take(&centre.publish(&Draft::hello("one")));
+    let backup = whole.folder.path().join("drone-7.backup");
+    whole.ok(&["backup", "--to", backup.to_str().unwrap()]);
+    let losses: [(Loss, &str, &str); 3] = [
+        (
+            |site, _| std::fs::remove_file(site.state().join("agent.db")).unwrap(),
+            "is gone, while this process worked",
+            "move it back",
+        ),
+        (
+            |site, aside| std::fs::rename(site.state(), aside).unwrap(),
+            "is gone, while this process worked",
+            "`outhaul-agent restore FILE`",
+        ),
+        (
+            |site, aside| {
+                std::fs::rename(site.state(), aside).unwrap();
+                let backup = aside.with_file_name("drone-7.backup");
+                let restored = site.run(&["restore", backup.to_str().unwrap(), "--who", "ann"]);
+                assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+            },
+            "is another file now, while this process worked",
+            "systemd starts the service again by itself",
+        ),
+    ];
+    for (lose, what, help) in losses {
+        let site = whole.copy();
+        std::fs::copy(&backup, site.folder.path().join("drone-7.backup")).unwrap();
+        let aside = site.folder.path().join("aside");
+        let mut service = Service::start(&site);
+        service.wait_for("STATUS=bundle 1 is active");
+        // While it runs, nothing is put into its folder.
+        let beside = site.run(&["restore", backup.to_str().unwrap()]);
+        assert_reports(&beside, 3, &["works on the state folder", "systemctl stop"]);
+        lose(&site, &aside);
+        assert_eq!(service.ended().code(), Some(3), "{what}");
+        let said = std::fs::read_to_string(log(&site)).unwrap();
+        assert!(said.contains(what), "{said}");
+        assert!(said.contains("what runs on this site goes on"), "{said}");
+        assert!(said.contains(help), "{said}");
+    }
 }
 
 #[test]

@@ -305,3 +305,49 @@ fn what_to_do_next_names_the_state_folder_in_json_and_on_the_page_too() {
     let html = fs::read_to_string(page).unwrap();
     assert!(html.contains(&named), "{html}");
 }
+
+#[test]
+fn what_stands_in_the_place_of_an_applied_file_is_named_and_moved_away_by_a_person_alone() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let draft = Draft {
+        drift: outhaul_bundle::index::DriftPolicy::Correct,
+        ..Draft::hello("one")
+    };
+    site.take(&centre.publish(&draft));
+    let file = site.state().join("applied/hello/manifest.yaml");
+    let was = fs::read(&file).unwrap();
+    let outside = site.folder.path().join("outside");
+    fs::write(&outside, &was).unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&outside, &file).unwrap();
+
+    site.run(&["run", "--once"]);
+    let named = format!(
+        "a symbolic link is in its place, which is not Outhaul's: move `{}` away",
+        file.display()
+    );
+    let status = stdout(&site.run(&["status"]));
+    assert!(status.contains(&named), "{status}");
+    let way =
+        "move away what is named there, then `outhaul-agent apply` puts back what was applied";
+    assert!(status.contains(way), "{status}");
+    let reported = site.reports().into_iter().any(|report| {
+        let (ReportEvent::Generation(of) | ReportEvent::Observation(of)) = report.event else {
+            return false;
+        };
+        of.assignments
+            .iter()
+            .any(|one| one.message.contains(&named))
+    });
+    assert!(reported);
+    let refused = site.run(&["apply"]);
+    assert_reports(&refused, 1, &["was written: it is a symbolic link"]);
+    assert_eq!(fs::read_link(&file).unwrap(), outside);
+    assert_eq!(fs::read(&outside).unwrap(), was);
+
+    fs::remove_file(&file).unwrap();
+    site.ok(&["apply"]);
+    assert_eq!(fs::read(&file).unwrap(), was);
+    assert!(fs::symlink_metadata(&file).unwrap().is_file());
+}

@@ -450,3 +450,46 @@ fn a_name_and_a_reason_are_one_line_each() {
     assert!(held.unwrap().status.success());
     assert_eq!(site.status()["hold"]["who"], "ann\\u{a}bob");
 }
+
+#[test]
+fn a_delay_whose_deadline_has_passed_asks_a_person_while_another_one_goes_on() {
+    if faketime_is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let delays = folder.path().to_owned();
+    let settings = format!("[delay]\nfolder = {delays:?}\nat_deadline = \"ask\"");
+    let (centre, site) = site(&settings);
+    let ask = |who: &str, why: &str, until: &str| {
+        let text = format!(r#"{{"reason": "{why}", "until": "{until}"}}"#);
+        fs::write(delays.join(who), text).unwrap();
+    };
+    ask("harvest", "combine is out", "8h");
+    ask("press", "batch 7 runs", "12h");
+    let two = centre.publish(&Draft::hello("two"));
+    // The power goes before anybody was asked.
+    let cut = site
+        .command(&["import", two.to_str().unwrap()])
+        .env("OUTHAUL_CUT", "staged-committed")
+        .checked()
+        .unwrap();
+    assert_eq!(cut.status.code(), None);
+    round_at(&site, "+0h");
+    reboot(&site);
+    round_at(&site, "+9h");
+    let status = under("+9h", &site, &["status"]).checked().unwrap();
+    let status = stdout(&status);
+    for words in [
+        "`harvest` asks for later: combine is out; the deadline was 2",
+        "`press` asks for later: batch 7 runs; until 2",
+        ", and a person decides: approve it with `outhaul-agent approve 2`",
+    ] {
+        assert!(status.contains(words), "`{words}` is not in: {status}");
+    }
+    assert!(!status.contains("applies it when that is over"), "{status}");
+    fs::remove_file(delays.join("press")).unwrap();
+    round_at(&site, "+9h");
+    assert_eq!(site.active(), Some(1));
+    site.ok(&["approve", "2"]);
+    assert_eq!(site.active(), Some(2));
+}

@@ -7,7 +7,7 @@ use std::fs;
 
 use jiff::SignedDuration;
 use outhaul_bundle::report::{GenerationState, ReportEvent};
-use outhaul_test_kit::{Centre, Draft, now};
+use outhaul_test_kit::{Centre, Draft, Load, now};
 use outhaul_tests::Checked as _;
 
 use crate::clocks::{faketime_is_missing, under};
@@ -116,4 +116,30 @@ fn a_newer_bundle_begins_its_waves_anew_and_one_without_waves_is_taken_at_once()
     assert_eq!(taken["state"], "gated", "{taken}");
     let taken = site.take(&centre.publish(&Draft::hello("four")));
     assert_eq!(taken["state"], "active", "{taken}");
+}
+
+#[test]
+fn whoever_approves_reads_all_that_the_approval_lifts() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let loads = ["a", "b", "c"].map(|name| Load::new(name).file("f", "one"));
+    site.take(&centre.publish(&Draft::new(loads)));
+    let there = site.folder.path().join("synchronized");
+    site.configure(&format!(
+        "approval = \"always\"\n[maintenance]\noffset = \"+01:00\"\nwindows = [{{ from = \"02:00\", to = \"04:00\" }}]\n[clock]\nsynchronized = {there:?}\n"
+    ));
+    let less = Draft::new([Load::new("a").file("f", "two")]).waves(&LATER);
+    let two = centre.publish(&less);
+    let taken = import(&site, &two);
+    let why = taken["message"].as_str().unwrap();
+    for words in [
+        "every bundle needs an approval here: ",
+        "removes 2 of 3 assignments (`b`, `c`)",
+        "this site has maintenance windows, and its clock is not trusted",
+        "wave 2 of 2: not before 2",
+    ] {
+        assert!(why.contains(words), "`{words}` is not in: {why}");
+    }
+    site.ok(&["approve", "2"]);
+    assert_eq!(site.active(), Some(2));
 }

@@ -125,6 +125,31 @@ fn an_empty_stick_and_one_with_other_files_are_distinguished() {
 }
 
 #[test]
+fn a_folder_that_is_too_deep_to_be_looked_at_is_named_where_nothing_was_taken() {
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    let deep = stick.path().join("a/b/c/d");
+    fs::create_dir_all(&deep).unwrap();
+    let two = centre.publish(&Draft::hello("two"));
+    fs::copy(&two, deep.join("two.outhaul")).unwrap();
+    let words = [
+        "a/b/c/d` and what else lies more than three folders deep was not looked at",
+        "no file in",
+        "three folders deep",
+    ];
+    both_report(&site, stick.path(), 1, &words);
+    // Beside what is for somebody else, and beside what runs.
+    let other = centre.publish(&Draft::hello("x").cluster_type("press"));
+    fs::copy(other, stick.path().join("press.outhaul")).unwrap();
+    both_report(&site, stick.path(), 1, &[words[0], "press.outhaul"]);
+    site.take(&two);
+    fs::copy(&two, stick.path().join("two.outhaul")).unwrap();
+    let printed = site.import(stick.path());
+    assert_reports(&printed, 0, &[words[0]]);
+    assert!(stdout(&printed).contains("already active"), "{printed:?}");
+}
+
+#[test]
 fn a_stick_that_turned_names_into_capitals_is_read() {
     let (centre, site) = running();
     let stick = tempfile::tempdir().unwrap();

@@ -121,7 +121,7 @@ struct RootEnvelope {
 #[derive(Deserialize)]
 #[expect(
     clippy::zero_sized_map_values,
-    reason = "the keys' names are read; what stands behind them is passed over"
+    reason = "the keys' names are read; what follows them is skipped"
 )]
 struct RootKeys {
     keys: BTreeMap<String, IgnoredAny>,

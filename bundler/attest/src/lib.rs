@@ -11,6 +11,7 @@ use std::io;
 
 use outhaul_bundle::Index;
 use outhaul_bundle::encode::ContentSource;
+pub use outhaul_bundle::index::SBOM;
 use outhaul_signer::fleet::StatementSigner;
 
 use images::CarriedImage;
@@ -29,8 +30,6 @@ pub mod verified;
 
 /// File name of the signed statement: what the bundle was rendered from.
 pub const PROVENANCE: &str = "provenance.intoto.json";
-/// File name of the bill of materials.
-pub const SBOM: &str = "sbom.cdx.json";
 
 /// Why a bundle could not be attested.
 #[derive(Debug, thiserror::Error)]

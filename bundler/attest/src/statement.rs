@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 
 use outhaul_bundle::index::{File, Source};
 use outhaul_bundle::{Digest, Index};
+/// The envelope's payload type.
+pub use outhaul_kit::carried::STATEMENT as PAYLOAD_TYPE;
 use serde_json::{Value, json};
 
 use crate::verified::VerifiedImage;
 
-/// The envelope's payload type.
-pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// The kind of predicate.
 pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
 /// What kind of build the predicate speaks of; its parameters are explained in the documentation.

@@ -11,10 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, Images, Transport};
 use outhaul_git::source::normal_url;
+use outhaul_kit::carried::is_single_version;
 use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::pipeline::Platform;
 use outhaul_needs::kustomize::{self, Build, Followed, Gap, Means};
-use outhaul_needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts};
+use outhaul_needs::{Need, Needs as OfFile, shown_image, without_charts};
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
@@ -131,7 +132,8 @@ pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
     all.extend(unread.findings(bundled.is_some()));
     all.extend(gaps.iter().map(gap_finding));
     // One that cannot be asked for is a finding.
-    let is_asked = |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_exact(&one.2));
+    let is_asked =
+        |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_single_version(&one.2));
     let names = travelling.keys().filter(|(_, asked)| is_asked(asked));
     let names = names.map(|(image, _)| shown_image(image)).collect();
     if bundled.is_none() {
@@ -183,7 +185,7 @@ fn badly_asked(
     let (problem, help) = match (unnamed(asked), platform.sources.permitted(url)) {
         (Some(error), _) => (error.message, error.help.unwrap_or_default()),
         (None, Err(error)) => (error.to_string(), error.help()),
-        (None, Ok(_)) if !is_exact(version) => (
+        (None, Ok(_)) if !is_single_version(version) => (
             format!("`{version}` is not one version, and a bundle contains one"),
             "write one version in `spec.chart.spec.version`, such as `1.2.3`; `outhaul bundle --estimate` names those \
              that there are"

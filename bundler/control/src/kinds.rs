@@ -37,6 +37,7 @@ mod template;
 pub mod workload;
 
 pub use acknowledgement::CODE_DIGITS;
+pub use config::AZURE_PREFIX;
 pub use fields::FieldReader;
 use fields::Fields;
 use outhaul_kit::private_keys;

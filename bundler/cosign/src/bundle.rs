@@ -7,6 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outhaul_bundle::Digest;
+pub(crate) use outhaul_kit::carried::STATEMENT;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -14,7 +15,6 @@ use crate::{SignatureKey, by_key};
 
 /// Media type of a Sigstore bundle.
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-pub(crate) const STATEMENT: &str = "application/vnd.in-toto+json";
 const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
 
 #[derive(Deserialize)]

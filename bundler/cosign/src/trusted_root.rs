@@ -6,6 +6,7 @@
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
+use outhaul_kit::carried::TRUSTED_ROOT;
 use sigstore_verify::Verifier;
 use sigstore_verify::crypto::parse_certificate_info;
 use sigstore_verify::trust_root::TrustedRoot as Parts;
@@ -15,7 +16,6 @@ use sigstore_verify::types::{DerCertificate, TimeRange};
 pub(crate) const MAX_TRUSTED_ROOT_BYTES: usize = 256 << 10;
 /// Most entries of all kinds together.
 const MAX_ENTRIES: usize = 200;
-const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 /// For how many days before its end something is reported.
 pub(crate) const ENDS_SOON_DAYS: i64 = 30;
 /// After how many days without anything new a root is reported: Sigstore's logs get new keys about once a year.
@@ -63,7 +63,7 @@ impl TrustedRoot {
         }
         let parts = Parts::from_json(json)
             .map_err(|error| RootError(format!("it cannot be read: {error}")))?;
-        if !parts.media_type.starts_with(MEDIA_TYPE) {
+        if !parts.media_type.starts_with(TRUSTED_ROOT) {
             return refused("its media type is not that of a trusted root");
         }
         let entries = parts.tlogs.len()

@@ -21,10 +21,7 @@ pub const PACKAGES: &str = "Packages";
 pub const RELEASE: &str = "Release";
 /// The same, signed.
 pub const SIGNED: &str = "InRelease";
-/// The key that signs.
-pub const KEY: &str = "key.asc";
-/// What a site's mirror reads.
-pub const CATALOG: &str = "outhaul-catalog.json";
+pub use outhaul_kit::carried::{APT_KEY as KEY, CATALOG};
 /// The date of every release.
 const DATE: &str = "Sun, 13 Sep 2020 12:26:40 UTC";
 /// Fields that are written here, whatever a package says.

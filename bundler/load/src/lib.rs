@@ -33,7 +33,8 @@ mod unread;
 
 pub use declared::declared;
 pub use output::{
-    NoParent, NoPlace, OutputRefused, OwnInput, refuse_no_place, refuse_output, refuse_own_input,
+    NoParent, NoPlace, OutputRefused, OwnInput, PlaceRefused, refuse_file, refuse_folder,
+    refuse_folder_of_others, refuse_new_folder, refuse_other_kind, refuse_output, refuse_rendering,
 };
 pub use payloads::{PayloadSource, payload_sources};
 pub use unread::uncommitted;

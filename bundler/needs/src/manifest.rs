@@ -14,7 +14,7 @@ use crate::unread::{NAMES, Unread, is_manifest, is_text};
 
 pub(crate) mod helm;
 
-pub use helm::{Helm, Release, is_exact};
+pub use helm::{Helm, Release};
 
 /// What of a git repository a reconciler asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,6 +17,7 @@ use outhaul_git::branch::{self, Edit};
 use outhaul_git::source::{
     self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
 };
+use outhaul_load::ENVIRONMENTS;
 
 mod candidate;
 mod direction;
@@ -40,9 +41,6 @@ pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::problems;
 pub use promotion::{Promoted, Promotion, StepMove};
 use record::Basis;
-
-/// Where a control plane lists its environments.
-const ENVIRONMENTS: &str = ".environments";
 
 /// An environment's own branch, and the base that it is pinned to.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
+use outhaul_kit::carried::IMAGE_MANIFEST;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::interrupt;
 use outhaul_registry::{ImageReference, RegistryClient, RegistryError};
@@ -22,7 +23,6 @@ use crate::target::unchanged;
 /// What the artifact is.
 pub const ARTIFACT: &str = "application/vnd.outhaul.bundle.v1";
 /// The type of its manifest.
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The type of a configuration that is none.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Where a manifest says which number the bundle has.
@@ -123,7 +123,7 @@ pub fn push(
             sent.there += 1;
             continue;
         }
-        client.push_manifest(repository, tag, MANIFEST, &bytes)?;
+        client.push_manifest(repository, tag, IMAGE_MANIFEST, &bytes)?;
         let found = client.manifest(repository, tag)?.digest;
         if found != digest {
             return Err(TargetError::other_digest(format!("`{}`", name(tag)), found));
@@ -227,7 +227,7 @@ fn manifest(bundle: &BundleFile, empty: &Object, layers: &[&Object]) -> Vec<u8> 
         .unwrap_or((&bundle.stream, ""));
     let manifest = json!({
         "schemaVersion": 2,
-        "mediaType": MANIFEST,
+        "mediaType": IMAGE_MANIFEST,
         "artifactType": ARTIFACT,
         "config": {
             "mediaType": EMPTY,

@@ -24,6 +24,19 @@ pub(super) fn black_and_white(rows: &[Vec<bool>]) -> Vec<u8> {
     bytes
 }
 
+/// Whether `bytes` begin as the PNG of a code does: as high as it is wide, and black and white.
+pub fn is_of_a_code(bytes: &[u8]) -> bool {
+    let Some(header) = bytes.strip_prefix(&SIGNATURE) else {
+        return false;
+    };
+    let (Some(width), Some(height), Some(form)) =
+        (header.get(8..12), header.get(12..16), header.get(16..21))
+    else {
+        return false;
+    };
+    header.get(4..8) == Some(b"IHDR") && width == height && form == FORM
+}
+
 /// Each row behind its filter byte (none), eight pixels in a byte, a set bit for white; then deflated.
 fn packed(rows: &[Vec<bool>]) -> Vec<u8> {
     let mut raw = Vec::new();
@@ -95,5 +108,15 @@ pub(super) mod tests {
             .map(|y| (0..11).map(|x| (x * y) % 3 == 1).collect())
             .collect();
         assert_eq!(pixels(&black_and_white(&rows)), rows);
+        assert!(!is_of_a_code(&black_and_white(&rows)), "not a square");
+        let square = black_and_white(
+            &rows[..1]
+                .iter()
+                .map(|row| row[..1].to_vec())
+                .collect::<Vec<_>>(),
+        );
+        assert!(is_of_a_code(&square));
+        let coloured = [&square[..24], &[8, 2], &square[26..]].concat();
+        assert!(!is_of_a_code(&coloured) && !is_of_a_code(&square[..20]));
     }
 }

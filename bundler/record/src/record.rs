@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
+use outhaul_bundle::output_record::{BRANCH_BEFORE, FORMAT};
 use outhaul_plane::render::{PROMOTED_COMMIT_FILE, assignment_of};
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +20,8 @@ mod stream;
 pub use stream::ShippedAssignment;
 use stream::StreamContents;
 
-/// The format.
-const FORMAT: &str = "outhaul.dev/output/v1";
 /// The format of a folder's record before it; it names the environment in its snapshot only.
 const FOLDER_BEFORE: &str = "outhaul.dev/render/v1";
-/// The format of a branch's record before it.
-const BRANCH_BEFORE: &str = "outhaul.dev/platform/v1";
 
 /// What was shipped, from what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,6 +18,9 @@ use crate::cache::ImageCache;
 use crate::chart_index::{self, Index, Version};
 use crate::client::{RegistryClient, RegistryError};
 use crate::pull::Pulled;
+use outhaul_kit::carried::{
+    CHART_ARCHIVE, CHART_CONFIG, CHART_PATH, CHART_REPOSITORY, IMAGE_MANIFEST, is_single_version,
+};
 
 pub(crate) mod fetch;
 
@@ -25,15 +28,6 @@ pub(crate) mod fetch;
 pub const MAX_INDEX: u64 = 64 << 20;
 /// Most versions that a message lists.
 const SHOWN_VERSIONS: usize = 20;
-
-/// Media type of the config of a chart in a registry.
-pub const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
-const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// The annotation with the URL of the repository that a chart is from. A site's mirror serves by it.
-pub const REPOSITORY: &str = "dev.outhaul.chart.repository";
-/// The annotation with the archive's address, relative to the repository.
-pub const PATH: &str = "dev.outhaul.chart.path";
 
 /// A chart of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +124,7 @@ fn wanted<'i>(index: &'i Index, chart: ChartReference<'_>) -> Result<&'i Version
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let what = match is_exact(chart.version) {
+        let what = match is_single_version(chart.version) {
             true => format!("has no version {}", chart.version),
             false => format!(
                 "is requested as `{}`, which is not a single version",
@@ -139,15 +133,6 @@ fn wanted<'i>(index: &'i Index, chart: ChartReference<'_>) -> Result<&'i Version
         };
         format!("{what}; the repository has {}{more}", shown.join(", "))
     })
-}
-
-/// Whether a version is one and no range.
-fn is_exact(version: &str) -> bool {
-    let rest = version.strip_prefix('v').unwrap_or(version);
-    let numbers = rest.split(['-', '+']).next().unwrap_or_default();
-    let parts: Vec<&str> = numbers.split('.').collect();
-    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    parts.len() == 3 && parts.iter().all(is_number)
 }
 
 /// The config and the manifest.
@@ -170,22 +155,22 @@ fn artifact(
     let path = get.relative(url, chart.name, &version.version);
     let manifest = json!({
         "schemaVersion": 2,
-        "mediaType": MANIFEST,
+        "mediaType": IMAGE_MANIFEST,
         "config": {
-            "mediaType": CONFIG,
+            "mediaType": CHART_CONFIG,
             "digest": Digest::of(&config).to_string(),
             "size": config.len(),
         },
         "layers": [{
-            "mediaType": ARCHIVE,
+            "mediaType": CHART_ARCHIVE,
             "digest": archive.digest.to_string(),
             "size": archive.size,
         }],
         "annotations": {
             "org.opencontainers.image.title": chart.name,
             "org.opencontainers.image.version": version.version,
-            REPOSITORY: get.repository(),
-            PATH: path,
+            CHART_REPOSITORY: get.repository(),
+            CHART_PATH: path,
         },
     });
     (config, manifest.to_string().into_bytes())
@@ -207,7 +192,7 @@ fn kept(
     let mut blobs = vec![of_config, archive];
     blobs.sort();
     Ok(Pulled {
-        media_type: MANIFEST.to_owned(),
+        media_type: IMAGE_MANIFEST.to_owned(),
         manifest: of_manifest,
         blobs,
         lacks: Vec::new(),
@@ -243,7 +228,7 @@ fn cached(cache: &ImageCache, manifest: Digest) -> Option<Pulled> {
     blobs.sort();
     let is_whole = |one: &Content| cache.read(&one.digest, MAX_CHART_ARCHIVE_BYTES).is_some();
     blobs.iter().all(is_whole).then(|| Pulled {
-        media_type: MANIFEST.to_owned(),
+        media_type: IMAGE_MANIFEST.to_owned(),
         manifest: Content {
             digest: manifest,
             size: bytes.len() as u64,
@@ -257,10 +242,10 @@ fn cached(cache: &ImageCache, manifest: Digest) -> Option<Pulled> {
 pub fn archive_of(cache: &ImageCache, manifest: &Digest) -> Option<Content> {
     let bytes = cache.read(manifest, MAX_IMAGE_MANIFEST_BYTES)?;
     let document: Document = serde_json::from_slice(&bytes).ok()?;
-    if document.config.media_type != CONFIG {
+    if document.config.media_type != CHART_CONFIG {
         return None;
     }
-    let is_archive = |one: &&Descriptor| one.media_type == ARCHIVE;
+    let is_archive = |one: &&Descriptor| one.media_type == CHART_ARCHIVE;
     let found = document.layers.iter().find(is_archive)?;
     let digest = found.digest.parse().ok()?;
     let size = found.size;

@@ -4,13 +4,12 @@
 //! parts, with what a container runtime adds where they are missing. It asks nobody.
 
 use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
+use outhaul_kit::carried::DEFAULT_REGISTRY;
 use std::fmt;
 use std::str::FromStr;
 
 use outhaul_bundle::Digest;
 
-/// The registry of a name that has none.
-const DEFAULT_REGISTRY: &str = "docker.io";
 /// Where that registry answers.
 const DEFAULT_HOST: &str = "registry-1.docker.io";
 /// The longest name.

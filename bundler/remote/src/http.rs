@@ -63,11 +63,22 @@ pub enum HttpError {
         /// The first line of what it said.
         text: String,
     },
-    /// No connection, so that nothing was sent; or none until the end of an answer to a request that changes nothing.
+    /// No connection, so that nothing was sent.
     #[error(
         "cannot reach `{url}`: {problem}\nhelp: see that it runs and that the address is right; nothing was changed"
     )]
     Unreachable {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+    /// A request that asks for an answer was sent, and the answer did not come whole. What is asked may keep that it was asked.
+    #[error(
+        "no whole answer from `{url}`: {problem}; it may have got the request, and no answer of it was used\nhelp: see that it runs and that the \
+         line holds, then run the command again"
+    )]
+    Unanswered {
         /// The URL.
         url: String,
         /// What happened.
@@ -219,7 +230,10 @@ impl RemoteClient {
                     problem,
                     authority: self.authority.clone(),
                 },
-                error if error.may_be_sent() && !only_reads => HttpError::NoAnswer { url, problem },
+                error if error.may_be_sent() => match only_reads {
+                    true => HttpError::Unanswered { url, problem },
+                    false => HttpError::NoAnswer { url, problem },
+                },
                 _ => HttpError::Unreachable { url, problem },
             }
         };
@@ -362,7 +376,7 @@ mod tests {
             std::io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
         });
         let error = fetch(&url, None).unwrap_err();
-        assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
+        assert!(matches!(error, HttpError::Unanswered { .. }), "{error}");
         peer.join().unwrap();
     }
 
@@ -388,7 +402,9 @@ mod tests {
         let changed = once(Method::POST);
         assert!(matches!(changed, HttpError::NoAnswer { .. }), "{changed}");
         assert!(!changed.to_string().contains("nothing was changed"));
+        // A gate puts on record that it was asked.
         let read = once(Method::GET);
-        assert!(matches!(read, HttpError::Unreachable { .. }), "{read}");
+        assert!(matches!(read, HttpError::Unanswered { .. }), "{read}");
+        assert!(!read.to_string().contains("nothing was changed"), "{read}");
     }
 }

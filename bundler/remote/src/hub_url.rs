@@ -1,9 +1,11 @@
 //! The address of a hub, as people write it down.
 //!
 //! What comes in: a text. What goes out: the same, or what to write in its place when it is the address of one of the hub's pages or of its
-//! login: what programs ask for is added to it. Whether something answers there is not asked.
+//! login, since what programs ask for is added to it, or no address that agents and programs take. Whether something answers there is not
+//! asked.
 
 use outhaul_kit::url::UrlParts;
+use outhaul_kit::url_secrets::without_secrets;
 
 /// Parts of paths that are the hub's own, or an identity provider's.
 const OF_PAGES: [&str; 4] = [".well-known", "login", "logout", "oauth2"];
@@ -22,7 +24,13 @@ pub fn hub_url(text: &str) -> Result<String, String> {
         |at: &usize| OF_PAGES.contains(&parts[*at]) || parts[*at..].starts_with(&["api", "v1"]);
     let page = (1..parts.len()).find(is_page);
     if page.is_none() && rest.is_empty() {
-        return Ok(text.to_owned());
+        if text.is_empty() {
+            return Ok(String::new());
+        }
+        return match outhaul_http::check_url(text) {
+            Ok(()) => Ok(text.to_owned()),
+            Err(expected) => Err(format!("`{}` is not {expected}", without_user(text))),
+        };
     }
     parts.truncate(page.unwrap_or(parts.len()));
     let right = format!("{scheme}://{}", parts.join("/").trim_end_matches('/'));
@@ -32,9 +40,45 @@ pub fn hub_url(text: &str) -> Result<String, String> {
     ))
 }
 
+/// `text` as it may be shown: a user alone may be a token.
+fn without_user(text: &str) -> String {
+    match UrlParts::of(text).filter(|url| url.user.is_some()) {
+        Some(url) => format!("{}://…@{}{}", url.scheme, url.authority, url.rest),
+        None => without_secrets(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::hub_url;
+
+    #[test]
+    fn what_no_agent_takes_is_refused_and_no_secret_is_shown() {
+        for text in [
+            "http://hub.example",
+            "hub.example",
+            "hub.example:8443",
+            "ftp://hub.example",
+            "https://me:s3cret@hub.example",
+            "https://s3cret@hub.example/hub",
+            "https://",
+            "https://hub example",
+        ] {
+            let refused = hub_url(text).unwrap_err();
+            assert!(
+                refused.contains("a URL that starts with https://"),
+                "{refused}"
+            );
+            assert!(!refused.contains("s3cret"), "{refused}");
+        }
+        for text in [
+            "https://[2001:db8::1]",
+            "https://[::1]:8443/hub",
+            "http://[::1]:8480",
+        ] {
+            assert_eq!(hub_url(text), Ok(text.to_owned()));
+        }
+    }
 
     #[test]
     fn the_address_of_a_page_is_refused_with_that_of_the_hub() {

@@ -107,7 +107,8 @@ impl Classified for ProduceError {
                 | ShippedError::Unverified { .. }
                 | ShippedError::Waiting { .. },
             )
-            | Self::Lock(LockError::Damaged { .. }) => Usage,
+            | Self::Lock(LockError::Damaged { .. })
+            | Self::Shorter { .. } => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))
             | Self::Finish(AttestSealError::Inconsistent(_) | AttestSealError::Name(_)) => Internal,
             Self::Fleet(error) | Self::Last(ShippedError::Fleet(error)) => error.class(),
@@ -201,6 +202,10 @@ impl Classified for ProduceError {
                     "{}; a new site is enrolled with `outhaul site enrol`; nothing was written and no number was used",
                     did_you_mean(site, &names)
                 )
+            }
+            Self::Shorter { .. } => {
+                "leave out `--expires`; what ends a bundle earlier is a newer one (`outhaul bundle --renew --expires-days DAYS`)"
+                    .to_owned()
             }
             Self::Expiry { .. }
             | Self::Last(_)

@@ -44,6 +44,8 @@ enum Goes {
 /// What a line of a report file says of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleLine {
+    /// No signed report.
+    NoReport,
     /// Nothing that changes a record.
     Other,
     /// The order is done, or refused for good.
@@ -285,11 +287,6 @@ impl Sites<'_> {
                 return Goes::On;
             }
         };
-        let is_report = |line: &[u8]| {
-            let envelope = Envelope::from_json(line).ok();
-            envelope
-                .is_some_and(|envelope| Report::from_bytes(envelope.unverified_payload()).is_ok())
-        };
         let (mut broken, mut goes) = (0, Goes::On);
         loop {
             let line = match next_line(&mut lines) {
@@ -307,8 +304,8 @@ impl Sites<'_> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            broken += usize::from(!is_report(&line));
             match self.settle(&line) {
+                Ok(SettleLine::NoReport) => broken += 1,
                 Ok(SettleLine::Other) => {}
                 Ok(SettleLine::Settled(one)) => done.settled.push(one),
                 Ok(SettleLine::UnknownKey(one)) => done.unknown.push(one),
@@ -335,10 +332,10 @@ impl Sites<'_> {
     /// [`SiteError`] when a record cannot be read or written.
     pub fn settle(&self, line: &[u8]) -> Result<SettleLine, SiteError> {
         let Ok(envelope) = Envelope::from_json(line) else {
-            return Ok(SettleLine::Other);
+            return Ok(SettleLine::NoReport);
         };
         let Ok(claimed) = Report::from_bytes(envelope.unverified_payload()) else {
-            return Ok(SettleLine::Other);
+            return Ok(SettleLine::NoReport);
         };
         let (number, what, enrolment, refused) = match claimed.event {
             ReportEvent::OrderDone {

@@ -438,3 +438,19 @@ fn a_report_of_an_unknown_key_or_of_a_refusal_is_left_for_somebody() {
     };
     assert!(settle(&fixture.signed_report(&fixture.site.key, event)).needs_somebody());
 }
+
+#[test]
+fn lines_that_are_no_reports_are_counted_and_those_after_them_settle() {
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.site.key, "token", None);
+    fixture.approve(&request).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.reports");
+    let order = fixture.done(1, &fixture.site.key);
+    // A blank line is none, and an envelope of something else is no report.
+    let lines = [&b"{}\n\n"[..], &request.to_json(), b"\n", &order].concat();
+    std::fs::write(&path, lines).unwrap();
+    let done = fixture.sites().settle_files(std::slice::from_ref(&path));
+    assert_eq!(done.settled.len(), 1);
+    assert_eq!(done.no_reports, [(path, 2)]);
+}

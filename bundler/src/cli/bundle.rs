@@ -142,12 +142,10 @@ impl Args {
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"
         )]
-        let issued = self.issued.unwrap_or_else(Timestamp::now);
-        if self.issued.is_none() {
-            fleet
-                .refuse_implausible_clock(issued)
-                .map_err(fleet_failure)?;
-        }
+        let clock = Timestamp::now();
+        let issued = fleet
+            .signing_time(self.issued, clock)
+            .map_err(fleet_failure)?;
         let images = Registries::of_user(&platform.cache);
         let request = BundleRequest {
             cluster_types: &self.cluster_type,

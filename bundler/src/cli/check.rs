@@ -235,7 +235,7 @@ fn summary(one: &CheckedEnvironment) {
     }
     if !one.not_pulled.is_empty() {
         say(&format!(
-            "{}: not looked at: whether {} is available; `outhaul bundle --estimate` asks their registries",
+            "{}: not looked at: whether registries have {}; `outhaul bundle --estimate` asks them",
             one.environment,
             named(&one.not_pulled)
         ));

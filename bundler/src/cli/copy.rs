@@ -73,7 +73,7 @@ pub struct Args {
     /// The same for a bundle in a file, when the fleet does not know any more what it has
     #[arg(long, value_name = "BUNDLE", conflicts_with = "volume_size")]
     since_file: Vec<PathBuf>,
-    /// Only for this site (may be given more than once): omit what its newest report says that it has; not together with
+    /// Only for this site (may be given more than once): omit what it has according to its newest report; not together with
     /// `--volume-size`, which splits whole bundles only
     #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size", "part"])]
     sites: Vec<Name>,
@@ -100,7 +100,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        outhaul_load::refuse_no_place(&self.to).map_err(|error| Failure::of(&error))?;
+        outhaul_load::refuse_folder(&self.to).map_err(|error| Failure::of(&error))?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let Kept { bundles, mut lost } =
             copies::kept_or_lost(&fleet, self.environment.as_deref(), &self.cluster_type)

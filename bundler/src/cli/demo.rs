@@ -30,6 +30,9 @@ impl Args {
     pub fn run(self) -> Result<Exit, Failure> {
         // In JSON the transcript's lines become the result.
         debug_assert_eq!(self.output == Output::Json, console::is_json());
+        if let Some(folder) = &self.keep {
+            outhaul_load::refuse_new_folder(folder).map_err(|error| Failure::of(&error))?;
+        }
         let options = DemoOptions {
             keep: self.keep,
             serve: self.serve,

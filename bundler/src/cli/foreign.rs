@@ -7,7 +7,8 @@ use std::fmt::Display;
 use std::io::Read as _;
 use std::path::Path;
 
-use outhaul_signer::media;
+use outhaul_attest::inspect;
+use outhaul_signer::{media, slip};
 
 use super::failure::{self, Failure};
 
@@ -34,6 +35,12 @@ pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     let message = format!("`{}` is not a bundle: it is {what}", path.display());
+    if what == SLIP {
+        return Err(Failure::say(failure::USAGE, message).help(
+            "a site checks it when it takes it (`outhaul-agent import FILE`); what it names and until when it is valid \
+             `outhaul slip` printed",
+        ));
+    }
     Err(Failure::say(failure::TRUST, message).help(
         "name the file that `outhaul bundle` wrote: `<environment>-<cluster type>-<number>.outhaul`",
     ))
@@ -51,7 +58,42 @@ pub(super) fn not_a_root(name: &str, bytes: &[u8], error: &dyn Display) -> Failu
     )
 }
 
+/// What the root metadata is called that was given as a file, or as the folder of a fleet.
+pub(super) fn root_name(root: Option<&Path>, fleet: Option<&Path>) -> String {
+    match (root, fleet) {
+        (Some(file), _) => format!("`{}`, given with `--root`,", file.display()),
+        (None, folder) => {
+            let folder = folder.unwrap_or(Path::new(""));
+            format!("the root metadata of the fleet in `{}`", folder.display())
+        }
+    }
+}
+
+/// Whether `file` is a bundle that none of the keys of `root` signed.
+pub(super) fn is_of_another_fleet(file: &Path, root: &[u8]) -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge of the program: all below is given the time"
+    )]
+    let now = jiff::Timestamp::now();
+    let file = media::open_file(file);
+    file.is_ok_and(|file| inspect::is_of_another_fleet(file, root, now))
+}
+
+/// The refusal of `file`, a bundle of another fleet than the one that `root_name` is of.
+pub(super) fn other_fleet(file: &Path, root_name: &str) -> Failure {
+    let message = format!(
+        "`{}` is of another fleet: {} has none of the keys that signed it",
+        file.display(),
+        root_name.trim_end_matches(',')
+    );
+    Failure::say(failure::TRUST, message).help(
+        "check it against the root of the fleet that its sites belong to; a site of this fleet refuses it",
+    )
+}
+
 const BUNDLE: &str = "a bundle";
+const SLIP: &str = "a freshness slip";
 
 /// What a file is that begins with `bytes`, where that shows.
 fn what_it_is(bytes: &[u8]) -> Option<&'static str> {
@@ -59,7 +101,13 @@ fn what_it_is(bytes: &[u8]) -> Option<&'static str> {
     if bytes.get(at..at + mark.len()) == Some(mark) {
         return Some(BUNDLE);
     }
+    if bytes.starts_with(&slip::MAGIC) {
+        return Some(SLIP);
+    }
     let text = std::str::from_utf8(bytes).ok()?;
+    if text.trim_start().starts_with(slip::PREFIX) {
+        return Some(SLIP);
+    }
     let keys = ["-----BEGIN ", "AGE-SECRET-KEY-", "age1"];
     let is_key = |line: &str| keys.iter().any(|mark| line.starts_with(mark));
     if text.lines().any(is_key) {
@@ -95,6 +143,8 @@ mod tests {
             (b"{\"signed\": {\"_type\": \"root\"}}", None),
             (b"{\"blobs\": []}", Some("the index of a bundle")),
             (b"a note\n", Some("a text")),
+            (b"OHS\x01\xff", Some("a freshness slip")),
+            (b"\nOUTHAUL:ABC", Some("a freshness slip")),
             (b"metadata/1.root", None),
             (b"\xff\xfe\x00", None),
             (b"", None),

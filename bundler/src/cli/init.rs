@@ -11,6 +11,7 @@ use super::failure::{self, Failure};
 use super::{Exit, Output, data, print_json, say};
 use crate::project;
 use crate::project::trust::Records;
+use outhaul_kit::url_secrets;
 use outhaul_plane::builtin;
 use outhaul_scaffold::{self as scaffold, ScaffoldError, ScaffoldPlan};
 
@@ -54,6 +55,7 @@ impl Args {
             Some(folder) if !self.list => folder,
             _ => return list(self.output),
         };
+        outhaul_load::refuse_new_folder(&folder).map_err(|error| Failure::of(&error))?;
         let name = folder
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
@@ -61,6 +63,13 @@ impl Args {
             let name = name.unwrap_or_else(|| "control-plane".to_owned());
             format!("https://git.example.org/{name}")
         });
+        if url_secrets::has_secret(&url) {
+            let shown = url_secrets::without_secrets(&url);
+            let text =
+                format!("`--url {shown}` was given with a password or token; nothing was written");
+            return Err(Failure::say(failure::USAGE, text)
+                .help("what is written there is committed: give the URL without it, and the password to git's credential helper"));
+        }
         let plan = ScaffoldPlan {
             url,
             environments: self.environments,

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json};
-use outhaul_attest::inspect::{self, Inspection};
+use outhaul_attest::inspect::{self, InspectError, Inspection};
 use outhaul_attest::verified::VerifiedImage;
 use outhaul_control::overriding::Override;
 use outhaul_kit::failure::Classified as _;
@@ -74,6 +74,18 @@ impl Args {
         )]
         let found =
             inspect::inspect(input, root.as_deref(), Timestamp::now()).map_err(|error| {
+                if let (InspectError::Trust(_), Some(root)) = (&error, &root)
+                    && foreign::is_of_another_fleet(&self.file, root)
+                {
+                    return foreign::other_fleet(&self.file, &self.root_name());
+                }
+                let help = match error {
+                    // Of whoever else takes it nothing is known here.
+                    InspectError::Trust(_) => {
+                        "no site of this fleet accepts this file; get the bundle again"
+                    }
+                    _ => "no site accepts this file; write the bundle again, or copy it again",
+                };
                 let cause = Failure::new(
                     error.class().code(),
                     &Named {
@@ -81,13 +93,18 @@ impl Args {
                         error,
                     },
                 );
-                cause.help("no site accepts this file; write the bundle again, or copy it again")
+                cause.help(help)
             })?;
         if self.output == Output::Json {
             return print_json(&as_json(&found, self.overridden(&found.index).as_ref()));
         }
         self.print(&found);
         Ok(Exit::SUCCESS)
+    }
+
+    /// What the root is called, for messages.
+    fn root_name(&self) -> String {
+        foreign::root_name(self.root.as_deref(), self.fleet.as_deref())
     }
 
     /// Who went past the gate for the bundle's base commit, as the fleet has it on record.

@@ -111,6 +111,11 @@ impl Args {
                 root_threshold,
                 output,
             } => {
+                // Of a fleet that is there the signer has more to say.
+                if !fleet.fleet.join("fleet.json").exists() {
+                    outhaul_load::refuse_folder(&fleet.fleet)
+                        .map_err(|error| Failure::of(&error))?;
+                }
                 #[expect(
                     clippy::disallowed_methods,
                     reason = "the edge of the program: all below is given the time"

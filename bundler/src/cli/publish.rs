@@ -66,10 +66,10 @@ struct GitArgs {
     /// The `GitOpsRepo` to publish to, when the control plane has several
     #[arg(long, value_name = "NAME", conflicts_with = "to")]
     gitops_repo: Option<String>,
-    /// Its branch; without it what the `GitOpsRepo` says, or the environment's name
+    /// Its branch; default: the `GitOpsRepo`'s, or the environment's name
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
-    /// The folder below its root; without it what the `GitOpsRepo` says
+    /// The folder below its root; default: the `GitOpsRepo`'s
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
     /// Take over the files that Kalypso wrote there
@@ -99,7 +99,7 @@ struct ForgeArgs {
     /// The forge's API, when it is not at the usual place of the repository's host
     #[arg(long, value_name = "URL", requires = "pull_request")]
     api: Option<String>,
-    /// The project there, when it is not what the repository's URL says
+    /// The project there, where it differs from the repository's URL
     #[arg(long, value_name = "OWNER/NAME", requires = "pull_request")]
     project: Option<String>,
     /// The file with the token; without it `OUTHAUL_FORGE_TOKEN`, or systemd's credential `forge-token`
@@ -236,5 +236,6 @@ fn publish_failure(error: PublicationError) -> Failure {
         PublicationError::Forge(error) => Failure::of(error),
         PublicationError::Propose(error) => Failure::of(error),
         PublicationError::Target(error) => Failure::of(error),
+        PublicationError::Own(error) => Failure::of(error),
     }
 }

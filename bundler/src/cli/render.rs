@@ -327,7 +327,7 @@ impl Args {
         }
         let verdict = match found.lines().len() {
             0 => "equal".to_owned(),
-            count => format!("{count} differences"),
+            count => format_count(count, "difference", "differences"),
         };
         say(&format!(
             "`{}` and what snapshot {from} renders to: {verdict} ({} files are the same)",
@@ -339,8 +339,7 @@ impl Args {
 
     fn render(&self, folder: &Path) -> Result<Exit, Failure> {
         let request = self.input.request()?;
-        outhaul_load::refuse_own_input(&request, folder).map_err(|error| Failure::of(&error))?;
-        outhaul_load::refuse_no_place(folder).map_err(|error| Failure::of(&error))?;
+        outhaul_load::refuse_rendering(&request, folder).map_err(|error| Failure::of(&error))?;
         let mut before = folder::remembered(folder, &request.environment, self.full)
             .map_err(|error| output_failure(&error))?;
         let mut cache = std::mem::take(&mut before.cache);

@@ -115,6 +115,17 @@ impl Args {
     }
 
     fn write(&self, folder: &Path) -> Result<Exit, Failure> {
+        let refused = |error| Failure::of(&error);
+        outhaul_load::refuse_folder_of_others(folder).map_err(refused)?;
+        let files = schema::files();
+        let is_schema = |there: &[u8]| {
+            let there = serde_json::from_slice::<serde_json::Value>(there);
+            there.is_ok_and(|there| there.get("$schema").is_some())
+        };
+        for name in files.keys() {
+            let path = folder.join(name);
+            outhaul_load::refuse_other_kind(&path, "a JSON Schema", is_schema).map_err(refused)?;
+        }
         let failed = |path: &Path, error: &std::io::Error| {
             Failure::say(
                 failure::ENVIRONMENT,
@@ -122,7 +133,6 @@ impl Args {
             )
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-        let files = schema::files();
         for (name, value) in &files {
             let path = folder.join(name);
             let mut text = serde_json::to_string_pretty(value)

@@ -198,11 +198,12 @@ impl Args {
 }
 
 fn keygen(out: &Path, output: Output) -> Result<Exit, Failure> {
-    if out.exists() {
+    if std::fs::symlink_metadata(out).is_ok() {
         let message = format!("`{}` is there already; nothing was changed", out.display());
         return Err(Failure::say(failure::USAGE, message)
             .help("choose another file: what was sealed for a lost key stays sealed"));
     }
+    outhaul_load::refuse_file(out, "a key", |_| false).map_err(|error| Failure::of(&error))?;
     let key = Identity::generate();
     key.save(out)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;

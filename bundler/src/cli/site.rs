@@ -35,7 +35,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum SiteCommand {
-    /// Approve the key of a site's request: the next bundle of its stream says so
+    /// Approve the key of a site's request: the next bundle of its stream brings the approval
     Approve(approve::Args),
     /// Write a kit for a new site: root metadata, stream, hub address, one-time token
     Enrol(enrol::Args),

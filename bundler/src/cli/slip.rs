@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
-use outhaul_signer::slip::NewSlip;
+use outhaul_signer::slip::{NewSlip, Slip};
 use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::{Exit, Output, data, print_json, say};
-use outhaul_qr::{Code, QrError};
+use outhaul_qr::{Code, QrError, png};
 use outhaul_ship::stream::validity;
 
 /// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
@@ -56,8 +56,8 @@ pub struct Args {
     /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
     #[arg(long, value_name = "TIME")]
     issued: Option<Timestamp>,
-    /// Until when the bundle that it names may be installed, which is never later than that bundle's own date; without it as long
-    /// after it is issued as that bundle was given
+    /// Until when the metadata that it brings is valid: not before the date of the bundle that it names, which it cannot shorten or
+    /// extend; without it as long after it is issued as that bundle was given
     #[arg(long, value_name = "TIME")]
     expires: Option<Timestamp>,
     /// How data is printed
@@ -75,6 +75,7 @@ impl Args {
             )
             .help("use `--png FILE`, or draw `text` of the JSON document"));
         }
+        self.refuse_places()?;
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
@@ -86,12 +87,10 @@ impl Args {
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"
         )]
-        let issued = self.issued.unwrap_or_else(Timestamp::now);
-        if self.issued.is_none() {
-            fleet
-                .refuse_implausible_clock(issued)
-                .map_err(fleet_failure)?;
-        }
+        let clock = Timestamp::now();
+        let issued = fleet
+            .signing_time(self.issued, clock)
+            .map_err(fleet_failure)?;
         let expires = validity::of_slip(issued, self.expires, &latest)
             .map_err(|error| Failure::of(&error))?;
         let made = fleet
@@ -111,6 +110,23 @@ impl Args {
         }
         fleet.commit(&made.metadata).map_err(fleet_failure)?;
         self.print(&fleet, &made, bytes.len())
+    }
+
+    /// Refuses to write over what is neither a slip nor a picture of one, and where Outhaul writes nothing.
+    fn refuse_places(&self) -> Result<(), Failure> {
+        let slip = |there: &[u8]| Slip::from_bytes(there).is_ok();
+        outhaul_load::refuse_file(&self.out, "a slip", slip)
+            .map_err(|error| Failure::of(&error))?;
+        let Some(png) = &self.png else {
+            return Ok(());
+        };
+        outhaul_load::refuse_file(png, "a picture of a QR code", png::is_of_a_code)
+            .map_err(|error| Failure::of(&error))?;
+        if *png == self.out {
+            let text = "`--out` and `--png` name one file";
+            return Err(Failure::say(failure::USAGE, text).help("name two"));
+        }
+        Ok(())
     }
 
     fn print(&self, fleet: &Fleet, made: &NewSlip, bytes: usize) -> Result<Exit, Failure> {

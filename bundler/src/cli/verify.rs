@@ -58,7 +58,7 @@ pub struct Args {
     /// A secret key that opens it, when it is sealed (may be given more than once)
     #[arg(long, value_name = "FILE")]
     identity: Vec<PathBuf>,
-    /// Write what the fleet says of the bundle into this folder: the signed statement, and the bills of materials of the bundle
+    /// Write the fleet's statements about the bundle into this folder: the signed one, and the bills of materials of the bundle
     /// and of its images. Only when all of it holds
     #[arg(long, value_name = "DIR")]
     attestations: Option<PathBuf>,
@@ -78,6 +78,9 @@ impl Args {
     /// # Errors
     /// [`Failure`]
     pub fn run(self) -> Result<Exit, Failure> {
+        if let Some(folder) = &self.attestations {
+            outhaul_load::refuse_folder(folder).map_err(|error| Failure::of(&error))?;
+        }
         let root = self.root()?;
         #[expect(
             clippy::disallowed_methods,
@@ -95,8 +98,8 @@ impl Args {
         };
         let found =
             inspect::inspect(self.open()?, Some(&root), now).map_err(|error| match error {
-                InspectError::Trust(_) if self.is_of_another_fleet(&root, now) => {
-                    self.other_fleet()
+                InspectError::Trust(_) if foreign::is_of_another_fleet(&self.file, &root) => {
+                    foreign::other_fleet(&self.file, &self.root_name())
                 }
                 error => untrusted(&error),
             })?;
@@ -155,35 +158,12 @@ impl Args {
 
     /// What the root is called, for messages.
     fn root_name(&self) -> String {
-        match (&self.root, &self.fleet) {
-            (Some(file), _) => format!("`{}`, given with `--root`,", file.display()),
-            (None, folder) => {
-                let folder = folder.as_deref().unwrap_or(Path::new(""));
-                format!("the root metadata of the fleet in `{}`", folder.display())
-            }
-        }
+        foreign::root_name(self.root.as_deref(), self.fleet.as_deref())
     }
 
     /// Bytes that are not root metadata: the bundle was not looked at.
     fn bad_root(&self, bytes: &[u8], error: &dyn std::fmt::Display) -> Failure {
         foreign::not_a_root(&self.root_name(), bytes, error)
-    }
-
-    /// Whether it is a bundle that none of the keys of `root` signed.
-    fn is_of_another_fleet(&self, root: &[u8], now: jiff::Timestamp) -> bool {
-        let file = self.open();
-        file.is_ok_and(|file| inspect::is_of_another_fleet(file, root, now))
-    }
-
-    fn other_fleet(&self) -> Failure {
-        let message = format!(
-            "`{}` is of another fleet: {} has none of the keys that signed it",
-            self.file.display(),
-            self.root_name().trim_end_matches(',')
-        );
-        Failure::say(failure::TRUST, message).help(
-            "check it against the root of the fleet that its sites belong to; a site of this fleet refuses it",
-        )
     }
 
     fn open(&self) -> Result<File, Failure> {
@@ -321,8 +301,8 @@ impl Args {
             )),
             Some(list) => {
                 data(&format!(
-                    "content: {} differences from its snapshot",
-                    list.len()
+                    "content: {} from its snapshot",
+                    format_count(list.len(), "difference", "differences")
                 ));
                 for one in list {
                     data(&format!("  {}: {}", one.path, one.what));

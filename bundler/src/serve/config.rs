@@ -113,9 +113,9 @@ pub struct GitConfig {
     pub to: Option<String>,
     /// The `GitOpsRepo`, when the control plane has several.
     pub gitops_repo: Option<String>,
-    /// Its branch; without it what the `GitOpsRepo` says, or the environment's name.
+    /// Its branch; default: the `GitOpsRepo`'s, or the environment's name.
     pub branch: Option<String>,
-    /// The folder below its root; without it what the `GitOpsRepo` says.
+    /// The folder below its root; default: the `GitOpsRepo`'s.
     pub path: Option<String>,
     /// Open or update a pull request instead of pushing to the branch.
     #[serde(default)]

@@ -35,7 +35,7 @@ use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::outcome;
-use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production, copies};
 use outhaul_sites::Sites;
 
 /// Why an environment, or the chain, could not be done.
@@ -106,7 +106,7 @@ pub(super) fn bring(
     let loaded = pipeline::load(request, None).map_err(|all| RoundProblem::findings(&all))?;
     let snapshot = loaded.snapshot.digest;
     let key = key(one, &loaded);
-    if known.done.as_ref().is_some_and(|done| done.key == key) {
+    if known.done.as_ref().is_some_and(|done| done.key == key) && is_in_place(one) {
         return Ok(None);
     }
     // What was read is what is rendered: no scheduler is asked twice.
@@ -143,6 +143,25 @@ pub(super) fn bring(
         snapshot,
         broken: broken.into_iter().collect(),
     }))
+}
+
+/// Whether the folders that bundles went to, and the bundles that the fleet keeps, are still there.
+fn is_in_place(one: &EnvironmentConfig) -> bool {
+    let Some(config) = &one.bundle else {
+        return true;
+    };
+    // What cannot be opened is reported when it is used.
+    let Ok(fleet) = Fleet::open(&config.fleet) else {
+        return false;
+    };
+    let Ok(kept) = copies::kept_or_lost(&fleet, Some(&one.name), &[]) else {
+        // No bundle was made of it yet.
+        return true;
+    };
+    let mut folders = [Some(&config.out), config.publish.as_ref()]
+        .into_iter()
+        .flatten();
+    kept.lost.is_empty() && (kept.bundles.is_empty() || folders.all(|folder| folder.is_dir()))
 }
 
 /// Nothing of an environment is shipped from a base commit that no gate let in. What a person overrode when making a
@@ -266,6 +285,12 @@ fn said_of(
                 one.bytes,
                 file.display()
             ));
+        }
+        if !one.changed && one.suppressed.is_none() && one.waiting.is_none() {
+            lines.push(match &one.file {
+                Some(file) => format!("{stream}: bundle {} again: {}", one.number, file.display()),
+                None => format!("{stream}: unchanged, bundle {} is current", one.number),
+            });
         }
     }
     for (id, why) in &made.removed {
@@ -402,5 +427,6 @@ fn publish_problem(error: &PublicationError) -> RoundProblem {
         PublicationError::Forge(error) => RoundProblem::of(error),
         PublicationError::Propose(error) => RoundProblem::of(error),
         PublicationError::Target(error) => RoundProblem::of(error),
+        PublicationError::Own(error) => RoundProblem::of(error),
     }
 }

@@ -138,7 +138,7 @@ impl Centre {
             "bundle --environment dev --env-dir control-plane/dev --base-dir control-plane/main \
              --source https://git.factory.example/label-printer=label-printer/source \
              --source https://git.factory.example/label-printer-manifests#dev=label-printer/manifests/dev \
-             --fleet fleet --passphrase-file passphrase --issued 2026-11-21T12:00:00Z --out stick {more}",
+             --fleet fleet --passphrase-file passphrase --out stick {more}",
         ))
     }
 
@@ -174,16 +174,40 @@ fn a_slip_without_a_date_is_good_for_as_long_as_the_policy_gave_the_bundle() {
     let slip = |more: &str| {
         let made = centre.outhaul(&format!(
             "slip --fleet fleet --passphrase-file passphrase --environment dev --cluster-type bench --out bench.slip \
-             --issued 2026-12-01T12:00:00Z {more}"
+             {more}"
         ));
         assert!(made.status.success(), "{}", message(&made));
         let timestamp = fs::read(centre.folder.path().join("fleet/metadata/timestamp.json"));
         let timestamp: serde_json::Value = serde_json::from_slice(&timestamp.unwrap()).unwrap();
-        timestamp["signed"]["expires"].as_str().unwrap().to_owned()
+        let date = |of: &str| -> jiff::Timestamp {
+            timestamp["signed"][of].as_str().unwrap().parse().unwrap()
+        };
+        (date("issued"), date("expires"))
     };
-    assert_eq!(slip(""), "2036-11-28T12:00:00Z");
-    let asked = "2037-01-01T00:00:00Z";
-    assert_eq!(slip(&format!("--expires {asked}")), asked);
+    let hours = |hours| jiff::SignedDuration::from_hours(hours);
+    let (issued, expires) = slip("");
+    assert_eq!(expires.duration_since(issued), hours(24 * 3650));
+    let later = issued + hours(5);
+    let (typed, expires) = slip(&format!("--issued {later}"));
+    assert_eq!((typed, expires), (later, later + hours(24 * 3650)));
+    let asked = later + hours(24 * 3700);
+    assert_eq!(
+        slip(&format!("--issued {later} --expires {asked}")).1,
+        asked
+    );
+    // What one slip signs is for all streams: a bundle's date is not shortened.
+    let soon = later + hours(24);
+    let refused = centre.outhaul(&format!(
+        "slip --fleet fleet --passphrase-file passphrase --environment dev --cluster-type bench --out new.slip \
+         --issued {later} --expires {soon}"
+    ));
+    assert_eq!(refused.status.code(), Some(2));
+    let said = message(&refused);
+    assert!(
+        said.contains(&format!("at {soon}")) && said.contains("nothing was signed"),
+        "{said}"
+    );
+    assert!(!centre.folder.path().join("new.slip").exists());
 }
 
 #[test]
@@ -221,7 +245,14 @@ fn the_policys_days_count_and_git_alone_makes_no_bundle() {
     assert!(centre.bundle("  expiresDays: 20\n").status.success());
     let seen = centre.outhaul("inspect --fleet fleet stick/dev-bench-1.outhaul");
     let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
-    assert!(seen.contains("expires 2026-12-11T12:00:00Z"), "{seen}");
+    let dates = seen.lines().find_map(|line| {
+        let (_, dates) = line.split_once("issued ")?;
+        dates.split_once(", expires ")
+    });
+    let (issued, expires) = dates.unwrap();
+    let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
+    let given = at(expires).duration_since(at(issued));
+    assert_eq!(given, jiff::SignedDuration::from_hours(20 * 24), "{seen}");
 }
 
 #[test]

@@ -29,6 +29,217 @@ fn a_bundle_is_not_written_into_a_control_plane() {
 }
 
 #[test]
+fn no_command_writes_over_what_is_of_another_kind_or_into_a_fleet_or_a_control_plane() {
+    let made = GateFixture::new();
+    let signing = "--fleet fleet --passphrase-file passphrase";
+    made.ok(&format!(
+        "bundle --control-plane cp --environment dev {signing} --out stick"
+    ));
+    // The branch of an environment has no list of environments.
+    git(
+        &made.path("cp"),
+        &["worktree", "add", "--quiet", "../dev", "dev"],
+    );
+    let slip = format!("slip {signing} --environment dev --cluster-type edge");
+    let enrol = "site enrol edge-1 --fleet fleet --environment dev --cluster-type edge";
+    let verify = "verify stick/dev-edge-1.outhaul --fleet fleet";
+    let trees = || ["cp", "dev", "fleet"].map(|name| tree(&made.path(name)));
+    let before = trees();
+    let passphrase = std::fs::read(made.path("passphrase")).unwrap();
+    let no_slip = "is not a slip";
+    let of_fleet = "the folder of a fleet's keys";
+    let of_plane = "in the control plane in";
+    for (line, words) in [
+        (format!("{slip} --out passphrase"), no_slip),
+        (format!("{slip} --out cp/configs/common.yaml"), no_slip),
+        (
+            format!("{slip} --out new.slip --png passphrase"),
+            "is not a picture of a QR code",
+        ),
+        (
+            format!("{slip} --out new.slip --png new.slip"),
+            "name one file",
+        ),
+        (format!("{slip} --out fleet/keys/new.pem"), of_fleet),
+        (format!("{slip} --out cp/new.slip"), of_plane),
+        (format!("{slip} --out dev/new.slip"), of_plane),
+        (format!("{enrol} --out fleet/fleet.json"), "is not a kit"),
+        (format!("{enrol} --out fleet/edge-1.kit"), of_fleet),
+        (format!("{enrol} --out dev/edge-1.kit"), of_plane),
+        (format!("{verify} --attestations fleet/att"), of_fleet),
+        (format!("{verify} --attestations dev/att"), of_plane),
+        ("schema --out fleet".to_owned(), of_fleet),
+        (
+            "key init --passphrase-file passphrase --fleet cp".to_owned(),
+            of_plane,
+        ),
+        (
+            "key init --passphrase-file passphrase --fleet dev/fleet".to_owned(),
+            of_plane,
+        ),
+        (
+            "secret keygen --out fleet/keys/new.age".to_owned(),
+            of_fleet,
+        ),
+        ("secret keygen --out dev/new.age".to_owned(), of_plane),
+        ("init fleet/cp".to_owned(), of_fleet),
+        ("init dev/cp".to_owned(), of_plane),
+        ("demo --keep dev/demo".to_owned(), of_plane),
+        ("copy --fleet fleet --to dev".to_owned(), of_plane),
+        ("publish web --fleet fleet --to dev".to_owned(), of_plane),
+        (
+            "check --environment dev --control-plane cp --cache fleet/cache".to_owned(),
+            of_fleet,
+        ),
+    ] {
+        let (_, _, err) = made.ends(2, &line);
+        assert!(
+            err.contains(words) && err.contains("help: "),
+            "{line}: {err}"
+        );
+    }
+    assert_eq!(before, trees());
+    assert_eq!(std::fs::read(made.path("passphrase")).unwrap(), passphrase);
+    assert!(!made.path("new.slip").exists());
+    // What is of the kind that is written is replaced, and schemas are for a control plane.
+    for _ in 0..2 {
+        made.ok(&format!("{slip} --out new.slip --png new.png"));
+        made.ok("schema --out cp/.schemas");
+    }
+    made.ok(&format!("{enrol} --out edge-1.kit"));
+    made.ok(&format!("{enrol} --again --out edge-1.kit"));
+    std::fs::write(made.path("cp/.schemas/outhaul.schema.json"), "{}").unwrap();
+    let (_, _, err) = made.ends(2, "schema --out cp/.schemas");
+    assert!(err.contains("is not a JSON Schema"), "{err}");
+}
+
+#[test]
+fn the_state_of_the_service_is_not_kept_in_what_it_reads_or_signs_with() {
+    let made = GateFixture::new();
+    let before = ["cp", "fleet"].map(|name| tree(&made.path(name)));
+    for (folder, words) in [
+        ("state = \"cp/state\"", "in the control plane"),
+        ("state = \"fleet/state\"", "the folder of a fleet's keys"),
+        (
+            "state = \"own\"\ncache = \"cp/cache\"",
+            "in the control plane",
+        ),
+    ] {
+        let config = format!(
+            "{folder}\ncontrol_plane = \"cp\"\n[[environment]]\nname = \"dev\"\ngit = {{ to = \"platform.git\" }}\n"
+        );
+        std::fs::write(made.path("serve.toml"), config).unwrap();
+        let (_, _, err) = made.ends(2, "serve --config serve.toml --once");
+        assert!(err.contains(words), "{err}");
+    }
+    assert_eq!(before, ["cp", "fleet"].map(|name| tree(&made.path(name))));
+    assert!(!made.path("own").exists());
+}
+
+#[test]
+fn a_rendering_is_not_published_to_a_branch_that_the_control_plane_is_read_from() {
+    let made = GateFixture::new();
+    git(
+        &made.path("."),
+        &["clone", "--quiet", "--bare", "cp", "cp.git"],
+    );
+    let heads = || git(&made.path("cp.git"), &["for-each-ref", "refs/heads"]);
+    let before = heads();
+    let line = "publish git --environment dev --control-plane cp.git --to cp.git";
+    for branch in ["dev", "stage", "main"] {
+        let (_, _, err) = made.ends(2, &format!("{line} --branch {branch}"));
+        assert!(
+            err.contains("is one that the control plane is read from"),
+            "{err}"
+        );
+    }
+    let config = "state = \"own\"\ncontrol_plane = \"cp.git\"\n[[environment]]\nname = \"dev\"\ngit = { to = \"cp.git\" }\n";
+    std::fs::write(made.path("serve.toml"), config).unwrap();
+    let (_, _, err) = made.ends(1, "serve --config serve.toml --once");
+    assert!(
+        err.contains("is one that the control plane is read from"),
+        "{err}"
+    );
+    assert_eq!(heads(), before);
+    // Another branch beside them is a place of its own.
+    made.ok(&format!("{line} --branch rendered-dev"));
+}
+
+/// Every file below `folder` and its content, but for git's own.
+fn tree(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(next) = left.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true if path.ends_with(".git") => {}
+                true => left.push(path),
+                false => found.push((path.display().to_string(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_is_no_bundle_of_this_fleet_is_said_to_be_what_it_is() {
+    let made = GateFixture::new();
+    let signing = "--fleet fleet --passphrase-file passphrase";
+    made.ok(&format!(
+        "bundle --control-plane cp --environment dev {signing} --out stick"
+    ));
+    made.ok(&format!(
+        "slip {signing} --environment dev --cluster-type edge --out new.slip"
+    ));
+    made.ok("key init --fleet other --passphrase-file passphrase");
+    for command in ["inspect", "verify"] {
+        let (_, _, err) = made.ends(2, &format!("{command} new.slip --fleet fleet"));
+        assert!(err.contains("it is a freshness slip"), "{err}");
+        let foreign = format!("{command} stick/dev-edge-1.outhaul --fleet other");
+        let (_, _, err) = made.ends(4, &foreign);
+        assert!(err.contains("is of another fleet"), "{err}");
+        assert!(
+            !err.contains("no site accepts") && !err.contains("damaged"),
+            "{err}"
+        );
+    }
+}
+
+#[test]
+fn the_address_of_a_hub_that_no_agent_takes_is_not_put_into_kits() {
+    let made = GateFixture::new();
+    let before = std::fs::read(made.path("fleet/fleet.json")).unwrap();
+    for url in [
+        "http://hub.example",
+        "hub.example",
+        "https://me:hunter2@hub.example",
+    ] {
+        for line in [
+            format!("key set-hub --fleet fleet --hub-key hub.pem --hub-url {url}"),
+            format!("key init --fleet new --passphrase-file passphrase --hub-url {url}"),
+        ] {
+            let (_, _, err) = made.ends(2, &line);
+            assert!(err.contains("starts with https://"), "{err}");
+            assert!(!err.contains("hunter2"), "{err}");
+        }
+    }
+    assert_eq!(
+        std::fs::read(made.path("fleet/fleet.json")).unwrap(),
+        before
+    );
+    assert!(!made.path("new").exists());
+    // What `init` writes is committed.
+    let (_, _, err) = made.ends(2, "init new --url https://me:hunter2@git.example.org/cp");
+    assert!(err.contains("was given with a password or token"), "{err}");
+    assert!(
+        !err.contains("hunter2") && !made.path("new").exists(),
+        "{err}"
+    );
+}
+
+#[test]
 fn a_url_with_a_secret_is_not_written_into_a_control_plane() {
     let made = GateFixture::new();
     for line in [

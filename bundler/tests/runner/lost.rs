@@ -195,3 +195,30 @@ fn check_says_which_payloads_it_did_not_look_at_and_with_network_that_is_an_erro
     assert!(seen.contains("error[not-collected]"), "{seen}");
     assert!(!seen.contains("not looked at"), "{seen}");
 }
+
+#[test]
+fn what_a_round_of_the_service_made_and_somebody_removed_is_there_again_after_the_next() {
+    let centre = super::serve::Centre::new();
+    let (code, said) = centre.once();
+    assert_eq!(code, 0, "{said}");
+    let file = "bundles/dev-drone-1.outhaul";
+    let before = std::fs::read(centre.path(file)).unwrap();
+    for folder in ["bundles", "published", "fleet/bundles"] {
+        std::fs::remove_dir_all(centre.path(folder)).unwrap();
+        let (code, said) = centre.once();
+        assert!(said.contains("dev: snapshot"), "{folder}: {said}");
+        assert!(said.contains("drone: "), "{folder}: {said}");
+        assert_eq!(code, 0, "{folder}: {said}");
+        assert!(
+            centre.path(folder).read_dir().unwrap().next().is_some(),
+            "{folder}"
+        );
+        assert_eq!(
+            std::fs::read(centre.path(file)).unwrap(),
+            before,
+            "{folder}"
+        );
+        let (_, said) = centre.once();
+        assert_eq!(said.lines().count(), 2, "{folder}: {said}");
+    }
+}

@@ -299,7 +299,7 @@ fn bundles_go_to_no_folder_that_is_read_and_to_no_stick_that_is_not_there() {
         ("plane/bundles", "in the control plane"),
         (
             "/mnt/no-such-stick/bundles",
-            "see that the stick is mounted there",
+            "see that the stick is mounted",
         ),
     ] {
         let before = fs::read_to_string(centre.path("serve.toml")).unwrap();

@@ -52,9 +52,7 @@ impl VulnerabilityDocument {
         // What was changed last counts: nothing could take the place of one of next year, and nothing withdraw it.
         if advisory.modified_ms() > Some(limit_ms) {
             let modified = &advisory.modified;
-            return Err(format!(
-                "it was changed at {modified} by what it says, which is in the future"
-            ));
+            return Err(format!("its `modified` time, {modified}, is in the future"));
         }
         // Until then it holds.
         if advisory.withdrawn_ms > Some(limit_ms) {

@@ -138,7 +138,7 @@ fn odd(named: &Named, on_record: &BTreeSet<Distribution>) -> Vec<Unmatched> {
         add(second, why);
     }
     for other in &named.others {
-        let why = "no bill of materials here has identifiers but package URLs: what it says beside them cannot be compared, and it matches \
+        let why = "no bill of materials here has identifiers but package URLs: nothing else in it can be compared, and it matches \
                    nothing";
         add(other, why.to_owned());
     }

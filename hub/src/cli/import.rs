@@ -198,7 +198,7 @@ fn text(done: &Imported) {
         ));
         if !bundle.materials_missing.is_empty() {
             print::talk(&format!(
-                "  not on record: {}, so that nobody can ask what that says; where it is sealed, or the file has not all of it, \
+                "  not on record: {}, so that advisories cannot be compared with that; where it is sealed, or the file has not all of it, \
                  `outhaul verify --attestations FOLDER` writes it where the key is, then import the folder",
                 first_names(&bundle.materials_missing)
             ));

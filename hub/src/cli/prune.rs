@@ -118,6 +118,12 @@ fn text(rule: &Rule, done: &Removed, is_trial: bool) {
             "site `{site}`: a numbering stays whole, because some of its reports count by the report after them only"
         ));
     }
+    if done.foreign_parts > 0 {
+        print::talk(&format!(
+            "{} not dropped, because the hub's database user does not own the tables: rows are removed one by one (docs/hub-postgresql.md)",
+            print::count(done.foreign_parts, "old partition")
+        ));
+    }
     if done.removal.is_some() {
         print::talk(
             "the space is used for new reports; `outhaul-hub compact` makes a SQLite file smaller (docs/hub-retention.md)",

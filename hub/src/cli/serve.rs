@@ -118,8 +118,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         help: "docs/hub-metrics.md has examples".to_owned(),
     })?;
     let oidc = args.oidc.as_deref().map(provider).transpose()?;
-    let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
-    print::clock(&mut hub)?;
+    let hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     let options = ServerOptions {
         listen: args.listen,
         tls,

@@ -209,7 +209,7 @@ impl From<HubError> for Problem {
         let message = match &error {
             HubError::Store(StoreError::Sql { .. }) => "the hub's store failed; send again later",
             HubError::Store(StoreError::Corrupt { .. }) => {
-                "the hub cannot read something that is on record; its log says what"
+                "the hub cannot read something that is on record; its log names it"
             }
             _ => "the hub failed",
         };

@@ -64,12 +64,20 @@ impl Question for RemovalsQuestion {
 }
 
 /// What was removed because it is old.
+#[expect(
+    clippy::struct_field_names,
+    reason = "they are the names in the answer"
+)]
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Removals {
     /// The newest 1,000 removals, the newest first.
     removals: Vec<Removal>,
+    /// Whether there are older removals than these.
+    older: bool,
     /// Numbers of the site that are no longer kept, by numbering; empty where no site is asked for.
     ranges: Vec<RemovedRange>,
+    /// The path and query of the next ranges, as the `Link` has them; `null` where these are the last.
+    next: Option<String>,
 }
 
 /// Which reports are no longer kept.
@@ -112,16 +120,27 @@ pub(super) async fn answer(
             let shown = usize::try_from(limit).unwrap_or(usize::MAX);
             let is_more = ranges.len() > shown;
             ranges.truncate(shown);
-            let removals = session.removals(LISTED)?;
-            Ok::<_, StoreError>(Some((Removals { removals, ranges }, is_more)))
+            let mut removals = session.removals(LISTED + 1)?;
+            let older = removals.len() > LISTED as usize;
+            removals.truncate(LISTED as usize);
+            let answer = Removals {
+                removals,
+                older,
+                ranges,
+                next: None,
+            };
+            Ok::<_, StoreError>(Some((answer, is_more)))
         })?;
         Ok(found)
     });
-    let (answer, is_more) = answer.await?.ok_or_else(|| no_site(&name))?;
+    let (mut answer, is_more) = answer.await?.ok_or_else(|| no_site(&name))?;
     let last = answer.ranges.last().filter(|_| is_more);
     let next = last.map(|last| {
         let after = escaped(&format!("{}.{}", last.epoch, last.first));
         format!("site={}&limit={limit}&after={after}", escaped(&name))
     });
+    answer.next = next
+        .as_ref()
+        .map(|next| format!("{}?{next}", path::REMOVALS));
     Ok(linked(path::REMOVALS, next, Json(answer).into_response()))
 }

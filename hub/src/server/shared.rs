@@ -15,6 +15,7 @@ use outhaul_kit::durable;
 use outhaul_oidc::Oidc;
 use tokio::sync::Semaphore;
 
+use super::clock_log::ClockLog;
 use super::counters::Counters;
 use super::door::Door;
 use super::lanes::Lane;
@@ -87,6 +88,7 @@ pub(super) struct Shared {
     state: PathBuf,
     pub(super) counters: Counters,
     pub(super) meter: Meter,
+    clock_log: ClockLog,
 }
 
 /// Connections of which each is used by one piece of work at a time.
@@ -153,6 +155,7 @@ impl Shared {
             state: state.to_owned(),
             counters: Counters::default(),
             meter: Meter::new(Store::reader(state)?),
+            clock_log: ClockLog::default(),
         })
     }
 
@@ -202,7 +205,7 @@ impl Shared {
         .await
     }
 
-    /// What is wrong with this machine's clock. No query is waited for.
+    /// What is wrong with this machine's clock, which the log says once. No query is waited for.
     pub(super) async fn clock(self: &Arc<Self>) -> Result<Option<clock::Odd>, HubError> {
         let shared = Arc::clone(self);
         off_the_loop(move || {
@@ -210,7 +213,9 @@ impl Shared {
                 .liveness
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            Ok(clock::told(&mut store, time::now_ms())?)
+            let odd = clock::told(&mut store, time::now_ms())?;
+            shared.clock_log.look(odd.as_ref());
+            Ok(odd)
         })
         .await
     }

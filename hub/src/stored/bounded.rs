@@ -224,3 +224,45 @@ fn two_streams_of_one_cluster_type_do_not_hide_each_other() {
         html.contains("\"/bundles/dev/drone/1\"") && !html.contains("\"/bundles/stage/drone/1\"")
     );
 }
+
+#[test]
+fn a_page_of_a_comparison_ends_with_the_cluster_type_that_fills_it_and_the_next_one_goes_on() {
+    let mut store = store_with(&[]);
+    let kinds = ["t-1", "t-2", "t-3", "t-4"];
+    for (kind, count) in kinds.into_iter().zip([30, 30, 2, 2]) {
+        for environment in ["dev", "stage"] {
+            let many = |index: &mut Index| {
+                index.stream = plain::stream(environment, kind);
+                let one = index.assignments[0].clone();
+                let named = |at: usize| {
+                    let mut one = one.clone();
+                    one.name = plain::name(&format!("a-{at:03}"));
+                    one.files = (0..25)
+                        .map(|at| super::bundles::file(&format!("{at:02}.yaml"), environment))
+                        .collect();
+                    one
+                };
+                index.assignments = (0..count).map(named).collect();
+            };
+            bundle(&mut store, (environment, 1, NEW), &[], many, true);
+        }
+    }
+    let mut page = |after: &str| {
+        let found = store.read(|session| Comparison::of(session, ("dev", "stage"), after, NOW));
+        let found = found.unwrap().unwrap();
+        let of = |one: &crate::view::ComparedType| {
+            let files: usize = one.assignments.iter().map(|one| one.files.len()).sum();
+            let more: usize = one.assignments.iter().map(|one| one.more).sum();
+            (one.cluster_type.clone(), one.assignments.len(), files, more)
+        };
+        let types: Vec<_> = found.types.iter().map(of).collect();
+        (types, found.next)
+    };
+    // Each type is whole: 20 files of each assignment that differs, and the other 5 counted.
+    let of = |kind: &str, count: usize| (kind.to_owned(), count, count * 20, count * 5);
+    assert_eq!(
+        page(""),
+        (vec![of("t-1", 30), of("t-2", 30)], Some("t-2".to_owned()))
+    );
+    assert_eq!(page("t-2"), (vec![of("t-3", 2), of("t-4", 2)], None));
+}

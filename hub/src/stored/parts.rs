@@ -1,6 +1,10 @@
 //! Envelopes of reports on a server lie in parts by when they were received: made ahead, by any process, and dropped whole.
 
+mod copied;
+
+use std::cell::{Cell, RefCell};
 use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::retention::{self, Rule};
@@ -92,18 +96,10 @@ fn an_old_part_is_dropped_whole_and_what_is_kept_of_it_stays_readable() {
     // The first, which began the numbering, and the newest of the old ones stay.
     assert_eq!((done.reports, is_there(&store, 0)), (38, true));
     reader.connection().execute_batch("COMMIT").unwrap();
-    assert_eq!(
-        store
-            .drop_parts_before(now_ms - 9 * DAY_MS, &|| true)
-            .unwrap(),
-        0
-    );
-    assert_eq!(
-        store
-            .drop_parts_before(now_ms - 9 * DAY_MS, &|| false)
-            .unwrap(),
-        1
-    );
+    for (is_stopped, expected) in [(true, 0), (false, 1)] {
+        let done = store.drop_parts_before(now_ms - 9 * DAY_MS, Duration::ZERO, &|| is_stopped);
+        assert_eq!(done.unwrap().dropped, expected);
+    }
     assert!(!is_there(&store, 0) && is_there(&store, 1));
     let numbers = readable(&mut store, "a", &lines);
     assert_eq!(numbers.len(), 27);
@@ -123,6 +119,130 @@ fn an_old_part_is_dropped_whole_and_what_is_kept_of_it_stays_readable() {
     let left = number(&store, "SELECT COUNT(*) FROM reports");
     assert_eq!(number(&store, count), left);
     assert!(is_there(&store, 1));
+}
+
+/// Removes reports 2 to 9 of site `a`: their envelopes wait for the drop of the first part, where that can be.
+fn remove_some(store: &mut Store) {
+    let done = store.write(|session| {
+        let removal = session.begin_removal(("ann", "old"), PART_MS, PART_MS)?;
+        session.remove_reports(("a", "e1"), (2, 9), (removal, PART_MS, PART_MS))
+    });
+    assert_eq!(done.unwrap().0, 8);
+}
+
+const ENVELOPES: &str = "SELECT COUNT(*) FROM report_envelopes";
+const IN_PARTS: &str = "SELECT COUNT(*) FROM reports WHERE part IS NOT NULL";
+
+#[test]
+fn a_user_whose_tables_are_somebody_elses_removes_row_by_row_and_drops_no_part() {
+    let Some((mut owner, address)) = on_server() else {
+        return;
+    };
+    let mut site = Site::new("a", "dev", "drone");
+    register(&mut owner, &site);
+    let mut lines = looks(&mut site, 40);
+    take(&mut owner, &lines, 1_000);
+    remove_some(&mut owner);
+    assert_eq!(number(&owner, ENVELOPES), 40);
+    owner
+        .connection()
+        .execute_batch(
+            "CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA public TO clerk;
+             GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
+        )
+        .unwrap();
+    let mut clerk = open(&address.replace("outhaul@", "clerk@"));
+    // Into the part that is there, then into the rows of reports.
+    let now_ms = 2 * PART_MS + 10 * DAY_MS;
+    for received_ms in [PART_MS + 1_000, now_ms] {
+        let new = looks(&mut site, 20);
+        take(&mut clerk, &new, received_ms);
+        lines.extend(new);
+    }
+    let rows = "SELECT COUNT(*) FROM reports WHERE part IS NULL";
+    assert_eq!((number(&clerk, IN_PARTS), number(&clerk, rows)), (52, 20));
+    let rule = Rule::by_hand(9, "ann");
+    let rounds = [
+        ("", 50),
+        ("ALTER TABLE report_envelopes_0 OWNER TO clerk", 0),
+        // The table is this user's, and its parts of before are not.
+        (
+            "ALTER TABLE report_envelopes_0 OWNER TO outhaul; ALTER TABLE report_envelopes OWNER TO clerk;
+             GRANT CREATE ON SCHEMA public TO clerk",
+            0,
+        ),
+    ];
+    for (round, (text, removed)) in rounds.into_iter().enumerate() {
+        owner.connection().execute_batch(text).unwrap();
+        let done = retention::remove(&mut clerk, &rule, now_ms, false, &|| false).unwrap();
+        // It is known to whoever asked for it: no part is dropped, where one would be.
+        assert_eq!(
+            (done.reports, done.foreign_parts),
+            (removed, 2),
+            "round {round}"
+        );
+        assert_eq!(readable(&mut clerk, "a", &lines).len(), 22, "round {round}");
+        // Also those that waited for a drop before.
+        assert_eq!(
+            (number(&owner, ENVELOPES), number(&owner, IN_PARTS)),
+            (2, 2)
+        );
+    }
+    let parts =
+        "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = to_regclass('report_envelopes')";
+    assert_eq!(number(&owner, parts), 2, "none was dropped or made");
+    // Whoever may drop them does it later, and loses nothing.
+    let dropped = owner.drop_parts_before(2 * PART_MS, Duration::ZERO, &|| false);
+    assert_eq!(dropped.unwrap().dropped, 2);
+    assert_eq!(readable(&mut owner, "a", &lines).len(), 22);
+}
+
+#[test]
+fn a_part_that_another_process_drops_meanwhile_is_dropped_once() {
+    let Some((mut store, address)) = on_server() else {
+        return;
+    };
+    let mut site = Site::new("a", "dev", "drone");
+    register(&mut store, &site);
+    let lines = looks(&mut site, 3);
+    take(&mut store, &lines, 1_000);
+    let other = RefCell::new(open(&address));
+    let dropped_by_other = Cell::new(0);
+    // Asked once it is known which parts are old, before the first of them is looked at.
+    let stop = || {
+        let dropped = other
+            .borrow_mut()
+            .drop_parts_before(PART_MS, Duration::ZERO, &|| false);
+        dropped_by_other.set(dropped_by_other.get() + dropped.unwrap().dropped);
+        false
+    };
+    let dropped = store.drop_parts_before(PART_MS, Duration::ZERO, &stop);
+    assert_eq!((dropped.unwrap().dropped, dropped_by_other.get()), (0, 1));
+    assert_eq!(readable(&mut store, "a", &lines).len(), 3);
+}
+
+#[test]
+fn others_write_between_two_transactions_of_a_drop() {
+    let Some((mut store, _)) = on_server() else {
+        return;
+    };
+    let mut site = Site::new("a", "dev", "drone");
+    register(&mut store, &site);
+    let lines = looks(&mut site, 2);
+    take(&mut store, &lines[..1], 1_000);
+    let now_ms = PART_MS + 9 * DAY_MS;
+    take(&mut store, &lines[1..], now_ms);
+    let pause = Duration::from_millis(200);
+    let rule = Rule {
+        pause,
+        ..Rule::by_hand(9, "ann")
+    };
+    let begun = Instant::now();
+    let done = retention::remove(&mut store, &rule, now_ms, false, &|| false).unwrap();
+    // No report goes: one transaction moves the one that stays, one drops its part.
+    assert_eq!(done.reports, 0);
+    assert_eq!(number(&store, &format!("{ENVELOPES}_staying")), 1);
+    assert!(begun.elapsed() >= 2 * pause, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Hands every line of an export to `take`, but the first and the last.
+    /// Hands every line of an export to `take`, but the first and the last; within [`Store::read_all`](super::Store::read_all).
     ///
     /// # Errors
     /// What `take` returns, or [`StoreError`] when the store fails.
@@ -320,12 +320,20 @@ const REPORTS: Lines = (
       ORDER BY r.site, e.ordinal, r.number"
     ),
     |row| {
-        let envelope: Vec<u8> = row.get(6)?;
+        let (site, epoch): (String, String) = (row.get(0)?, row.get(1)?);
+        let number = from_sql(row.get(3)?);
+        let Some(envelope) = row.get::<_, Option<Vec<u8>>>(6)? else {
+            return Err(StoreError::NoEnvelope {
+                site,
+                epoch,
+                number,
+            });
+        };
         Ok(AuditLine::Report {
-            site: row.get(0)?,
-            epoch: row.get(1)?,
+            site,
+            epoch,
             ordinal: row.get(2)?,
-            number: from_sql(row.get(3)?),
+            number,
             via: row.get(4)?,
             received_ms: row.get(5)?,
             envelope: String::from_utf8_lossy(&envelope).trim_end().to_owned(),

@@ -40,6 +40,8 @@ pub enum Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
+    /// Reads, and no part of the envelopes of reports is dropped before it ends.
+    ReadAll,
     Write,
 }
 
@@ -58,7 +60,7 @@ impl Connection {
         let lock = format!("SELECT pg_advisory_xact_lock({WRITERS})");
         let (begin, lock) = match (self, access) {
             (Self::Sqlite(_), Access::Write) => ("BEGIN IMMEDIATE", ""),
-            (Self::Sqlite(_), Access::Read) => ("BEGIN", ""),
+            (Self::Sqlite(_), Access::Read | Access::ReadAll) => ("BEGIN", ""),
             // Each statement sees what was committed before it: all of it, once the lock is held.
             (Self::Postgres(_), Access::Write) => {
                 ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", &*lock)
@@ -66,6 +68,11 @@ impl Connection {
             (Self::Postgres(_), Access::Read) => {
                 ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "")
             }
+            // A view of one moment still reads which parts there are when it comes to them: they are held before the moment is taken.
+            (Self::Postgres(_), Access::ReadAll) => (
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                "LOCK TABLE report_envelopes IN ACCESS SHARE MODE",
+            ),
         };
         let begun = Transaction(Some(self));
         self.execute_batch(&format!("{begin}; {lock}"))?;

@@ -5,8 +5,10 @@
 //! in `reports` alone, which is not partitioned: a place is taken once, whatever part its envelope lies in. In a SQLite file
 //! envelopes lie in the rows of their reports, and the same statements read them. It reads no clock and decides about no report.
 
-use super::db::{DbErrorKind, Value, params};
-use super::{NewReport, Session, Store, StoreError, to_sql};
+use std::time::Duration;
+
+use super::db::{DbErrorKind, OptionalExtension as _, Value, params};
+use super::{NewReport, Session, Store, StoreError, from_sql, to_sql};
 
 /// How long a part is, in milliseconds: 30 days, counted from 1970.
 pub const PART_MS: i64 = 30 * 24 * 60 * 60 * 1000;
@@ -14,6 +16,15 @@ pub const PART_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const STAYING: i64 = -1;
 /// Envelopes moved in one transaction.
 const MOVED_AT_ONCE: u32 = 2_000;
+
+/// What became of the parts that were old as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DroppedParts {
+    /// Dropped.
+    pub dropped: u64,
+    /// Still there, because this user may not drop them: their envelopes are removed one by one.
+    pub foreign: u64,
+}
 
 /// The envelope of a report `r`, wherever it lies.
 macro_rules! envelope {
@@ -50,35 +61,42 @@ impl Session<'_> {
         }
         let part = part_at(received_ms);
         for one in [part, part.saturating_add(1)] {
-            if !self.make_part(one)? {
+            if self.has_part(one)? {
+                continue;
+            }
+            if !self.may_make_parts()? {
                 return Ok((one > part).then_some(part));
             }
+            self.make_part(one)?;
         }
         Ok(Some(part))
     }
 
-    /// Makes a part on a server where it is not there; `false` where this user may not. Writers come one at a time, so that nobody
-    /// else makes it meanwhile. Attached, it locks out nobody who reads or writes.
-    pub(super) fn make_part(&self, part: i64) -> Result<bool, StoreError> {
-        let name = table(part);
-        let text = "SELECT to_regclass($1) IS NOT NULL";
-        if self
-            .db
-            .query_row(text, params![name], |row| row.get::<_, bool>(0))?
-        {
-            return Ok(true);
-        }
+    /// Whether this user may make parts on a server, and drop those that are its own: not where the tables belong to somebody else.
+    fn may_make_parts(&self) -> Result<bool, StoreError> {
         let text =
             "SELECT pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE')
                FROM pg_class WHERE oid = to_regclass('report_envelopes')";
-        if !self.db.query_row(text, [], |row| row.get::<_, bool>(0))? {
-            return Ok(false);
+        Ok(self.db.query_row(text, [], |row| row.get(0))?)
+    }
+
+    fn has_part(&self, part: i64) -> Result<bool, StoreError> {
+        let text = "SELECT to_regclass($1) IS NOT NULL";
+        let name = table(part);
+        Ok(self.db.query_row(text, params![name], |row| row.get(0))?)
+    }
+
+    /// Makes a part on a server where it is not there. Writers come one at a time, so that nobody else makes it meanwhile. Attached,
+    /// it locks out nobody who reads or writes.
+    pub(super) fn make_part(&self, part: i64) -> Result<(), StoreError> {
+        if self.has_part(part)? {
+            return Ok(());
         }
-        self.db.execute_batch(&format!(
+        let name = table(part);
+        Ok(self.db.execute_batch(&format!(
             "CREATE TABLE {name} (LIKE report_envelopes INCLUDING ALL);
              ALTER TABLE report_envelopes ATTACH PARTITION {name} FOR VALUES IN ({part})"
-        ))?;
-        Ok(true)
+        ))?)
     }
 
     /// Writes the envelopes of reports that were received in one moment into its part.
@@ -99,8 +117,8 @@ impl Session<'_> {
         self.insert_each(text, &rows)
     }
 
-    /// Removes envelopes of a numbering from one number to another, but for those of parts that are dropped whole once all before a
-    /// moment went.
+    /// Removes envelopes of a numbering from one number to another, but for those of parts that this user can drop whole once all
+    /// before a moment went.
     pub(super) fn remove_envelopes(
         &self,
         (site, epoch, first, last): (&str, &str, i64, i64),
@@ -115,29 +133,55 @@ impl Session<'_> {
             Ok((row.get(0)?, row.get(1)?))
         })?;
         let there: Vec<(i64, i64)> = rows.collect::<Result<_, _>>()?;
-        let is_dropped = |part: i64| self.db.is_server() && is_before(part, before_ms);
-        for (number, part) in there.into_iter().filter(|(_, part)| !is_dropped(*part)) {
+        let dropped = self.parts_to_drop(before_ms)?;
+        for (number, part) in there
+            .into_iter()
+            .filter(|(_, part)| !dropped.contains(part))
+        {
             delete.execute(params![site, epoch, number, part])?;
         }
         Ok(())
     }
 
-    /// The parts of which everything was received before a moment, the oldest first; none in a file.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn parts_before(&self, before_ms: i64) -> Result<Vec<i64>, StoreError> {
+    /// The parts of which everything was received before a moment, the oldest first, each with whether this user may drop it; none in
+    /// a file.
+    fn parts_before(&self, before_ms: i64) -> Result<Vec<(i64, bool)>, StoreError> {
         if !self.db.is_server() {
             return Ok(Vec::new());
         }
-        let text = "SELECT CAST(SUBSTR(c.relname, 18) AS BIGINT) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        let text = "SELECT CAST(SUBSTR(c.relname, 18) AS BIGINT), pg_has_role(c.relowner, 'USAGE')
+               FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
               WHERE i.inhparent = to_regclass('report_envelopes') AND c.relname ~ '^report_envelopes_[0-9]{1,15}$'
               ORDER BY 1";
         let mut query = self.db.prepare_cached(text)?;
-        let parts = query.query_map([], |row| row.get(0))?;
-        let parts: Vec<i64> = parts.collect::<Result<_, _>>()?;
-        let old = parts.into_iter();
-        Ok(old.filter(|part| is_before(*part, before_ms)).collect())
+        let parts = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let parts: Vec<(i64, bool)> = parts.collect::<Result<_, _>>()?;
+        let old = parts.into_iter().filter(|one| is_before(one.0, before_ms));
+        let old: Vec<_> = old.collect();
+        // What is kept of a part moves to one that this user may have to make.
+        if old.is_empty() || self.may_make_parts()? {
+            return Ok(old);
+        }
+        Ok(old.into_iter().map(|(part, _)| (part, false)).collect())
+    }
+
+    /// Those of them that this user may drop.
+    fn parts_to_drop(&self, before_ms: i64) -> Result<Vec<i64>, StoreError> {
+        let old = self.parts_before(before_ms)?.into_iter();
+        Ok(old.filter_map(|(part, may)| may.then_some(part)).collect())
+    }
+
+    /// Moves what is still on record of a part to the one that stays, a bounded number, or drops the part once there is none left;
+    /// how many it moved. `None` where it is not there any more, because another process dropped it, or this user may not.
+    fn empty_or_drop(&self, part: i64, before_ms: i64) -> Result<Option<u64>, StoreError> {
+        if !self.parts_to_drop(before_ms)?.contains(&part) {
+            return Ok(None);
+        }
+        let moved = self.keep_of_part(part)?;
+        if moved == 0 {
+            self.drop_part(part)?;
+        }
+        Ok(Some(moved))
     }
 
     /// Moves envelopes of a part whose reports are still on record to the part that stays; how many, 0 once there are none left.
@@ -180,6 +224,51 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Places of envelopes in a part whose reports are not on record any more, a bounded number.
+    fn without_report(&self, part: i64) -> Result<Vec<(String, String, i64)>, StoreError> {
+        let text = "SELECT v.site, v.epoch, v.number FROM report_envelopes v
+              WHERE v.part = $1 AND NOT EXISTS (SELECT 1 FROM reports r
+                    WHERE r.site = v.site AND r.epoch = v.epoch AND r.number = v.number AND r.part = v.part)
+              LIMIT $2";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map(params![part, MOVED_AT_ONCE], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Removes envelopes that have no report from a part.
+    fn remove_from_part(
+        &self,
+        part: i64,
+        places: &[(String, String, i64)],
+    ) -> Result<(), StoreError> {
+        let text = "DELETE FROM report_envelopes WHERE part = $1 AND site = $2 AND epoch = $3 AND number = $4
+                AND NOT EXISTS (SELECT 1 FROM reports r
+                     WHERE r.part = $1 AND r.site = $2 AND r.epoch = $3 AND r.number = $4)";
+        let mut delete = self.db.prepare_cached(text)?;
+        for (site, epoch, number) in places {
+            delete.execute(params![part, site, epoch, number])?;
+        }
+        Ok(())
+    }
+
+    /// That no report on record lacks its envelope.
+    pub(super) fn every_report_has_its_envelope(&self) -> Result<(), StoreError> {
+        let text = "SELECT r.site, r.epoch, r.number FROM reports r
+              WHERE r.part IS NOT NULL AND NOT EXISTS (SELECT 1 FROM report_envelopes l
+                    WHERE l.part = r.part AND l.site = r.site AND l.epoch = r.epoch AND l.number = r.number)
+              LIMIT 1";
+        let missing = self.db.query_row(text, [], |row| {
+            Ok(StoreError::NoEnvelope {
+                site: row.get(0)?,
+                epoch: row.get(1)?,
+                number: from_sql(row.get(2)?),
+            })
+        });
+        missing.optional()?.map_or(Ok(()), Err)
+    }
+
     /// The parts in which envelopes lie.
     pub(super) fn parts_with_envelopes(&self) -> Result<Vec<i64>, StoreError> {
         let text = "SELECT DISTINCT part FROM report_envelopes ORDER BY part";
@@ -191,34 +280,36 @@ impl Session<'_> {
 
 impl Store {
     /// Drops the parts of envelopes that were all received before a moment, after what is still on record of them was moved, a bounded
-    /// number in each transaction; how many. One that somebody reads for long stays for the next time. Nothing in a file.
+    /// number in each transaction, with a pause after each. One that somebody reads for long stays for the next time. Where
+    /// this user may not drop a part, only envelopes without a report are removed from it. Nothing in a file.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn drop_parts_before(
         &mut self,
         before_ms: i64,
+        pause: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<u64, StoreError> {
-        let mut dropped = 0;
-        for part in self.read(|session| session.parts_before(before_ms))? {
+    ) -> Result<DroppedParts, StoreError> {
+        let mut done = DroppedParts::default();
+        for (part, is_dropped) in self.read(|session| session.parts_before(before_ms))? {
             loop {
                 if stop() {
-                    return Ok(dropped);
+                    return Ok(done);
                 }
-                let done = self.write(|session| {
-                    let moved = session.keep_of_part(part)?;
-                    if moved == 0 {
-                        session.drop_part(part)?;
-                    }
-                    Ok::<_, StoreError>(moved == 0)
-                });
-                match done {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        dropped += 1;
+                let turn = match is_dropped {
+                    true => self.write(|session| session.empty_or_drop(part, before_ms)),
+                    false => self.remove_without_report(part),
+                };
+                std::thread::sleep(pause);
+                match turn {
+                    Ok(Some(0)) => {
+                        done.dropped += u64::from(is_dropped);
+                        done.foreign += u64::from(!is_dropped);
                         break;
                     }
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
                     Err(StoreError::Sql { source }) if source.trouble() == DbErrorKind::Busy => {
                         break;
                     }
@@ -226,7 +317,17 @@ impl Store {
                 }
             }
         }
-        Ok(dropped)
+        Ok(done)
+    }
+
+    /// Removes a bounded number of envelopes without a report from a part, which waited for a drop that this user may not do; how
+    /// many. Nobody waits while they are looked for.
+    fn remove_without_report(&mut self, part: i64) -> Result<Option<u64>, StoreError> {
+        let places = self.read(|session| session.without_report(part))?;
+        if !places.is_empty() {
+            self.write(|session| session.remove_from_part(part, &places))?;
+        }
+        Ok(Some(places.len() as u64))
     }
 }
 

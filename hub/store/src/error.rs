@@ -67,6 +67,18 @@ pub enum StoreError {
         /// What differs.
         what: String,
     },
+    /// A report on record has no signed text any more.
+    #[error(
+        "the signed text of report {number} of site `{site}`, numbering `{epoch}`, is missing in the database"
+    )]
+    NoEnvelope {
+        /// The site.
+        site: String,
+        /// Its numbering.
+        epoch: String,
+        /// Its number.
+        number: u64,
+    },
     /// Written by a newer hub.
     #[error("the store has version {found}, this program knows versions up to {known}")]
     Newer {

@@ -58,6 +58,10 @@ fn store_help(error: &StoreError) -> String {
                 "{beside}. A new hub is made with `outhaul-hub init --state DIR --root 1.root.json`"
             );
         }
+        StoreError::NoEnvelope { .. } => {
+            "a copy without it would lose the report: bring the rows of the table `report_envelopes` back from the last backup of the \
+             server, then repeat the command"
+        }
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => {
             "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore`); its next \

@@ -72,7 +72,7 @@ pub use db::{
     ServerError,
 };
 pub use decisions::{PastDecision, StepRules};
-pub use envelopes::PART_MS;
+pub use envelopes::{DroppedParts, PART_MS};
 pub use error::{CORRUPT_HELP, StoreError};
 pub use explanations::{
     KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES, NewExplanation,

@@ -74,7 +74,7 @@ impl Store {
         let mut rows = 0;
         for table in &tables {
             let ours = match were_there {
-                true => table.content(from)?,
+                true => table.content_to_copy(from)?,
                 false => table.copy(from, to)?,
             };
             let theirs = table.content(to)?;
@@ -108,11 +108,14 @@ impl Store {
     }
 
     /// Copies every row, as one moment has it, into a new file at `path`, which is empty.
+    ///
+    /// # Errors
+    /// [`StoreError::NoEnvelope`] when a report has no envelope, which would be lost in silence; [`StoreError::Differs`].
     pub(super) fn copy_to_file(&self, path: &Path) -> Result<(), StoreError> {
         let copy = Store::connect(path.to_owned(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         {
             let (from, to) = (&self.connection, &copy.connection);
-            let _here = from.begin(Access::Read)?;
+            let _here = from.begin(Access::ReadAll)?;
             let there = to.begin(Access::Write)?;
             for table in tables()? {
                 let ours = table.copy(from, to)?;
@@ -121,6 +124,7 @@ impl Store {
                     return Err(StoreError::Differs { what });
                 }
             }
+            (Session { db: to }).every_report_has_its_envelope()?;
             there.commit()?;
         }
         super::copies::alone_store(copy)

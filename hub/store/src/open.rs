@@ -144,6 +144,20 @@ impl Store {
         work(&Session { db })
     }
 
+    /// As [`Self::read`], of the envelopes of all reports: what is removed meanwhile is removed around it, and no part of them is
+    /// dropped.
+    ///
+    /// # Errors
+    /// What `work` returns, or [`StoreError`] when the transaction cannot start.
+    pub fn read_all<T, E: From<StoreError>>(
+        &mut self,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _transaction = self.begin(Access::ReadAll)?;
+        let db = &self.connection;
+        work(&Session { db })
+    }
+
     /// Begins a transaction, on a connection that is made again where it broke since the last one.
     fn begin(&self, access: Access) -> Result<Transaction<'_>, StoreError> {
         let db = &self.connection;

@@ -14,6 +14,11 @@ const AT_ONCE: usize = 8 * 1024 * 1024;
 /// How PostgreSQL's binary form of rows begins, and how it ends.
 const BEGINS: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const ENDS: [u8; 2] = (-1_i16).to_be_bytes();
+/// Every row.
+const ALL: &str = "";
+/// Envelopes whose report is on record. Looked up row by row: a join would have all of them sorted again.
+const WITH_REPORT: &str = "WHERE part = (SELECT r.part FROM reports r
+     WHERE r.site = report_envelopes.site AND r.epoch = report_envelopes.epoch AND r.number = report_envelopes.number)";
 
 /// A table that this program makes.
 #[derive(Debug)]
@@ -87,7 +92,21 @@ impl Table {
 
     /// What is in it.
     pub fn content(&self, db: &Connection) -> Result<Content, StoreError> {
-        self.each(db, |_| Ok(()))
+        self.each(db, ALL, |_| Ok(()))
+    }
+
+    /// What [`Self::copy`] takes of it.
+    pub fn content_to_copy(&self, db: &Connection) -> Result<Content, StoreError> {
+        self.each(db, self.to_copy(), |_| Ok(()))
+    }
+
+    /// Which rows a copy takes: of envelopes only those whose report is on record. A server keeps the others until their part is
+    /// dropped, and what the copy becomes need not drop any.
+    fn to_copy(&self) -> &'static str {
+        match self.name.as_str() {
+            "report_envelopes" => WITH_REPORT,
+            _ => ALL,
+        }
     }
 
     /// Copies its rows into the same table of `to`, and returns what was copied.
@@ -102,7 +121,7 @@ impl Table {
                 bytes.truncate(BEGINS.len());
                 Ok(())
             };
-            let copied = self.each(from, |values| {
+            let copied = self.each(from, self.to_copy(), |values| {
                 add_binary(&mut bytes, values);
                 match bytes.len() > AT_ONCE {
                     true => send(&mut bytes),
@@ -123,20 +142,21 @@ impl Table {
             places.join(", ")
         );
         let mut insert = to.prepare_cached(&text)?;
-        self.each(from, |values| {
+        self.each(from, self.to_copy(), |values| {
             insert.execute(values.to_vec())?;
             Ok(())
         })
     }
 
-    /// Hands over every row in the order of the key.
+    /// Hands over the rows `which` in the order of the key.
     fn each(
         &self,
         db: &Connection,
+        which: &str,
         mut take: impl FnMut(&[Value<'_>]) -> Result<(), StoreError>,
     ) -> Result<Content, StoreError> {
         let (columns, key) = (self.columns.join(", "), self.key.join(", "));
-        let text = format!("SELECT {columns} FROM {} ORDER BY {key}", self.name);
+        let text = format!("SELECT {columns} FROM {} {which} ORDER BY {key}", self.name);
         let (mut rows, mut hasher) = (0, Hasher::new());
         db.each(&text, StoreError::from, |row: &Row<'_>| {
             let values: Vec<Value<'_>> = (0..self.columns.len())

@@ -15,6 +15,7 @@ use outhaul_bundle::hub_api::{
     AdvisoryRow, AffectedBundle, AffectedComponent, AffectedSite, AffectedSites, AffectedVerdict,
     ClearedComponent,
 };
+use outhaul_bundle::index::SBOM;
 use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
 use outhaul_gate::time::{self, HOUR_MS};
 use outhaul_store::{BillSummary, Imported, RunningBundle, Session, SiteBundle, StoreError};
@@ -24,8 +25,6 @@ use outhaul_vex::Statement;
 const UNKNOWN_TOLD: usize = 20;
 /// Most advisories that count together.
 const MOST_TOGETHER: usize = 100;
-/// File name of a bundle's own bill of materials.
-const OWN: &str = "sbom.cdx.json";
 
 /// Which of the sites are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -230,7 +229,7 @@ impl Reading {
             Some(_) => {}
         }
         let listed = session.materials_of(role, number)?;
-        if !listed.contains_key(OWN) && on_record.is_some() {
+        if !listed.contains_key(SBOM) && on_record.is_some() {
             unknown.insert(
                 "the hub recorded the bundle before it kept bills of materials, or the bundle has none: import it again"
                     .to_owned(),
@@ -244,7 +243,7 @@ impl Reading {
                 }
             }
         }
-        let own = listed.get(OWN).map(|(digest, _)| digest.as_str());
+        let own = listed.get(SBOM).map(|(digest, _)| digest.as_str());
         let summary = match own {
             Some(digest) => session.bill_summary(digest)?.unwrap_or_default(),
             None => BillSummary::default(),
@@ -263,7 +262,7 @@ impl Reading {
             }));
             for (digest, _) in listed
                 .iter()
-                .filter(|(path, _)| *path != OWN && !is_statements(path))
+                .filter(|(path, _)| *path != SBOM && !is_statements(path))
                 .map(|(_, one)| one)
             {
                 let of_image = session.bill_summary(digest)?.unwrap_or_default();
@@ -369,7 +368,7 @@ impl Worked {
             (None, None, None) => {
                 let why = match self.finding.cleared.first() {
                     Some(cleared) => format!(
-                        "{} says `{}` of {}",
+                        "{} states `{}` for {}",
                         shown_author(&cleared.author),
                         cleared.status,
                         cleared.hit.component

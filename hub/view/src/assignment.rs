@@ -193,7 +193,9 @@ impl AssignmentView {
                 && a.1.is_some() == b.1.is_some()
         });
         let differs = match (&wanted, &runs) {
-            (Some((_, Some(wanted))), Some((_, Some(runs)))) => Some(file_changes(runs, wanted)),
+            (Some((_, Some(wanted))), Some((_, Some(runs)))) => {
+                Some(file_changes(runs, wanted, usize::MAX))
+            }
             _ => None,
         };
         let (differences, more_differences) = differs.unzip();

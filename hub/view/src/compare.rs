@@ -15,6 +15,8 @@ use crate::indexes::{FOR_A_LIST_BYTES, IndexResult, Indexes};
 
 /// Cluster types on one page, and assignments of each.
 const TYPES_SHOWN: usize = 10;
+/// Assignments and files after which a page has no further cluster type: what is there is whole, and what follows has its own page.
+const ROWS_SHOWN: usize = 1_000;
 const ASSIGNMENTS_SHOWN: usize = 200;
 /// Bundles of a stream that are looked at: those that most sites run.
 const BUNDLES_COMPARED: usize = 3;
@@ -159,14 +161,20 @@ impl Comparison {
             .copied()
             .filter(|name| *name > after)
             .collect();
-        let more = names.len() > TYPES_SHOWN;
+        let all = names.len();
         let mut indexes = Indexes::new(session, FOR_A_LIST_BYTES);
-        let mut types = Vec::new();
+        let (mut types, mut rows) = (Vec::new(), 0);
         for name in names.into_iter().take(TYPES_SHOWN) {
+            if rows >= ROWS_SHOWN {
+                break;
+            }
             let of = |side: &BTreeMap<&str, Vec<_>>| side.get(name).cloned().unwrap_or_default();
             let from = Side::read(session, &mut indexes, &of(&here))?;
             let to = Side::read(session, &mut indexes, &of(&there))?;
-            types.push(compared(name, from, to));
+            let one = compared(name, from, to);
+            let listed = one.assignments.iter().map(|one| 1 + one.files.len());
+            rows += listed.sum::<usize>();
+            types.push(one);
         }
         Ok(Ok(Self {
             from: from.to_owned(),
@@ -174,7 +182,7 @@ impl Comparison {
             environments,
             next: types
                 .last()
-                .filter(|_| more)
+                .filter(|_| all > types.len())
                 .map(|last| last.cluster_type.clone()),
             types,
             after: after.to_owned(),
@@ -375,13 +383,10 @@ fn compared(cluster_type: &str, mut from: Side, mut to: Side) -> ComparedType {
         };
         let result = result(&here, &there);
         *counts.entry(result).or_default() += 1;
-        let of_first = |side: &[Variant]| side.first().and_then(|one| one.files.clone());
-        let (mut files, mut more) = match (of_first(&here), of_first(&there)) {
-            (Some(here), Some(there)) => file_changes(&here, &there),
+        let (files, more) = match (files_of_first(&here), files_of_first(&there)) {
+            (Some(here), Some(there)) => file_changes(here, there, FILES_SHOWN),
             _ => (Vec::new(), 0),
         };
-        more += files.len().saturating_sub(FILES_SHOWN);
-        files.truncate(FILES_SHOWN);
         assignments.push(ComparedAssignment {
             assignment: name,
             also,
@@ -410,6 +415,10 @@ fn compared(cluster_type: &str, mut from: Side, mut to: Side) -> ComparedType {
         more,
         counts,
     }
+}
+
+fn files_of_first(side: &[Variant]) -> Option<&[FileRow]> {
+    side.first()?.files.as_deref()
 }
 
 /// The same content where every bundle that is looked at brings it, on both sides.

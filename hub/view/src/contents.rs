@@ -161,42 +161,38 @@ pub fn digest_of(files: &[FileRow]) -> String {
     hasher.finish().0.to_string()
 }
 
-/// The files that differ, by part and path, and how many more do.
-pub fn file_changes(before: &[FileRow], now: &[FileRow]) -> (Vec<FileChange>, usize) {
-    let named = |files: &[FileRow]| -> BTreeMap<(String, String), FileRow> {
-        let key = |file: &FileRow| (file.part.clone(), file.path.clone());
-        files.iter().map(|file| (key(file), file.clone())).collect()
-    };
-    let mut left = named(before);
-    let mut found: BTreeMap<(String, String), FileChange> = BTreeMap::new();
-    for (key, now) in named(now) {
-        let before = left.remove(&key);
-        let change = match &before {
-            None => "added",
-            Some(before) if *before == now => continue,
-            Some(_) => "changed",
-        };
-        let now = Some(now);
-        found.insert(
-            key,
-            FileChange {
-                change,
-                before,
-                now,
+/// The files that differ, by part and path, at most so many and never more than [`CHANGES_SHOWN`]; and how many more do.
+pub fn file_changes(
+    before: &[FileRow],
+    now: &[FileRow],
+    at_most: usize,
+) -> (Vec<FileChange>, usize) {
+    // Of very many files few are listed: only those are copied.
+    let mut both: BTreeMap<(&str, &str), [Option<&FileRow>; 2]> = BTreeMap::new();
+    for file in before {
+        both.entry((&file.part, &file.path)).or_default()[0] = Some(file);
+    }
+    for file in now {
+        both.entry((&file.part, &file.path)).or_default()[1] = Some(file);
+    }
+    let differ = both.into_values().filter(|[before, now]| before != now);
+    let (mut listed, mut more) = (Vec::new(), 0);
+    for [before, now] in differ {
+        if listed.len() == at_most.min(CHANGES_SHOWN) {
+            more += 1;
+            continue;
+        }
+        listed.push(FileChange {
+            change: match (before, now) {
+                (None, _) => "added",
+                (_, None) => "removed",
+                _ => "changed",
             },
-        );
+            before: before.cloned(),
+            now: now.cloned(),
+        });
     }
-    for (key, before) in left {
-        let removed = FileChange {
-            change: "removed",
-            before: Some(before),
-            now: None,
-        };
-        found.insert(key, removed);
-    }
-    let mut found: Vec<FileChange> = found.into_values().collect();
-    let more = left_out(&mut found, CHANGES_SHOWN);
-    (found, more)
+    (listed, more)
 }
 
 /// What differs between two bundles of a stream.
@@ -224,8 +220,7 @@ pub fn changes(before: &Index, now: &Index) -> BundleChanges {
     // Of those that are not listed no file is looked at.
     let mut room = ALL_CHANGES_SHOWN;
     for (before, now) in differ.into_values().take(NAMED_SHOWN) {
-        let mut change = assignment_change(before, now);
-        change.more += left_out(&mut change.files, room);
+        let change = assignment_change(before, now, room);
         room -= change.files.len();
         changes.assignments.push(change);
     }
@@ -255,10 +250,14 @@ fn left_out<T>(list: &mut Vec<T>, shown: usize) -> usize {
     more
 }
 
-fn assignment_change(before: Option<&Assignment>, now: Option<&Assignment>) -> NamedChange {
+fn assignment_change(
+    before: Option<&Assignment>,
+    now: Option<&Assignment>,
+    room: usize,
+) -> NamedChange {
     let config = |one: Option<&Assignment>| one.map(|one| one.config_version.to_string());
     let rows = |one: Option<&Assignment>| one.map(files).unwrap_or_default();
-    let (listed, more) = file_changes(&rows(before), &rows(now));
+    let (listed, more) = file_changes(&rows(before), &rows(now), room);
     NamedChange {
         name: now
             .or(before)

@@ -91,7 +91,14 @@ pub(crate) fn report_text(event: &ReportEvent) -> ReportText {
         } => {
             let mut text = format!("{who}: {what}");
             if let Some(number) = number {
-                text.push_str(&format!(" bundle {number}"));
+                // A rollback names the bundle that is left, and one of an assignment the bundle whose content it has again.
+                let of = match (what.as_str(), assignment) {
+                    ("rollback", None) => "from ",
+                    ("rollback", Some(_)) => "to ",
+                    ("hold", Some(_)) => "at ",
+                    _ => "",
+                };
+                text.push_str(&format!(" {of}bundle {number}"));
             }
             if let Some(assignment) = assignment {
                 text.push_str(&format!(", `{assignment}`"));
@@ -151,5 +158,39 @@ pub(crate) fn report_text(event: &ReportEvent) -> ReportText {
             format!("the agent started, version {agent_version}"),
         ),
         _ => plain("other", "an event of a newer agent".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_says_which_bundle_it_leaves_keeps_or_goes_back_to() {
+        let text = |what: &str, assignment: Option<&str>| {
+            let event = ReportEvent::Decision {
+                what: what.to_owned(),
+                who: "ann".to_owned(),
+                number: Some(3),
+                assignment: assignment.map(|name| name.parse().unwrap()),
+                reason: Some("a trial".to_owned()),
+            };
+            report_text(&event).text
+        };
+        let said = [
+            text("rollback", None),
+            text("rollback", Some("web")),
+            text("hold", Some("web")),
+            text("approve", Some("web")),
+            text("approve", None),
+        ];
+        let expected = [
+            "ann: rollback from bundle 3: a trial",
+            "ann: rollback to bundle 3, `web`: a trial",
+            "ann: hold at bundle 3, `web`: a trial",
+            "ann: approve bundle 3, `web`: a trial",
+            "ann: approve bundle 3: a trial",
+        ];
+        assert_eq!(said, expected);
     }
 }

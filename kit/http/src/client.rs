@@ -263,10 +263,11 @@ impl Request<'_> {
             agent.run(config.build())
         };
         let response = match send(request.clone()) {
-            Err(error) if repeatable && is_closed(&error) => send(request),
-            first => first,
+            Err(first) if repeatable && is_closed(&first) => {
+                send(request).map_err(|error| not_answered_twice(&url, &first, &error))?
+            }
+            response => response.map_err(|error| not_answered(&url, &error))?,
         };
-        let response = response.map_err(|error| not_answered(&url, &error))?;
         Ok(Response { url, response })
     }
 }
@@ -283,6 +284,17 @@ fn not_answered(url: &str, error: &ureq::Error) -> HttpError {
         }
         error if is_before_a_connection(error) => HttpError::NotSent { url, problem },
         _ => HttpError::Failed { url, problem },
+    }
+}
+
+/// A request that had no answer, and then none again: the server may have got the `first` one, whatever became of the second.
+fn not_answered_twice(url: &str, first: &ureq::Error, error: &ureq::Error) -> HttpError {
+    match not_answered(url, error) {
+        HttpError::Refused { url, problem } | HttpError::NotSent { url, problem } => {
+            let problem = format!("{first}, and then {problem}");
+            HttpError::Failed { url, problem }
+        }
+        error => error,
     }
 }
 

@@ -182,6 +182,20 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
 }
 
 #[test]
+fn the_first_folder_that_is_too_deep_to_be_listed_is_named() {
+    let fixture = Fixture::new();
+    let all = |_: &OsStr| true;
+    fs::create_dir_all(fixture.stick("a/b")).unwrap();
+    let found = fixture.media().files(BOUNDS, all).unwrap();
+    assert_eq!(found.deeper, None);
+    for name in ["a/b/z", "a/b/y", "a/b/.hidden"] {
+        fs::create_dir_all(fixture.stick(name)).unwrap();
+    }
+    let found = fixture.media().files(BOUNDS, all).unwrap();
+    assert_eq!(found.deeper, Some("a/b/y".into()));
+}
+
+#[test]
 fn a_listing_ends_at_its_bounds_and_says_so() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.stick("many")).unwrap();

@@ -14,6 +14,9 @@ pub const MAX_BEHIND: SignedDuration = SignedDuration::from_mins(10);
 /// than a year is rarer than a clock with a wrong year.
 pub const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(400 * 24);
 
+/// How far a time that a person typed may be ahead of a clock that is plausible: time zones, and clocks that are hours late.
+pub const MAX_TYPED_AHEAD: SignedDuration = SignedDuration::from_hours(24);
+
 /// A clock that nothing should be signed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Implausible {
@@ -42,6 +45,59 @@ pub fn implausible(clock: Timestamp, newest: Timestamp) -> Option<Implausible> {
         Some(Implausible::Ahead { clock, newest })
     } else {
         None
+    }
+}
+
+/// A time that was typed and that nothing should be signed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImplausibleTyped {
+    /// Before the newest signed time.
+    Behind {
+        /// What was typed.
+        typed: Timestamp,
+        /// The newest signed time.
+        newest: Timestamp,
+    },
+    /// Far after what this machine's clock or the newest signed time allow.
+    Ahead {
+        /// What was typed.
+        typed: Timestamp,
+        /// The latest time that is allowed.
+        latest: Timestamp,
+    },
+}
+
+/// Why the `typed` time is not plausible, when `clock` is this machine's clock and `newest` the newest signed time; `None` when it is.
+/// It is the word that a clock which is behind lacks: there it may be as far ahead of `newest` as a clock may.
+pub fn implausible_typed(
+    typed: Timestamp,
+    clock: Timestamp,
+    newest: Timestamp,
+) -> Option<ImplausibleTyped> {
+    if typed.duration_since(newest) < -MAX_BEHIND {
+        return Some(ImplausibleTyped::Behind { typed, newest });
+    }
+    let (from, span) = match implausible(clock, newest) {
+        Some(Implausible::Behind { .. }) => (newest, MAX_AHEAD),
+        _ => (clock, MAX_TYPED_AHEAD),
+    };
+    let latest = from.checked_add(span).unwrap_or(Timestamp::MAX);
+    (typed > latest).then_some(ImplausibleTyped::Ahead { typed, latest })
+}
+
+impl fmt::Display for ImplausibleTyped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Behind { typed, newest } => write!(
+                f,
+                "{typed} was typed, which is before the newest time that the fleet signed, {newest}"
+            ),
+            Self::Ahead { typed, latest } => write!(
+                f,
+                "{typed} was typed, which is after {latest}, the latest time that this machine's clock and what the fleet signed \
+                 last allow"
+            ),
+        }
     }
 }
 
@@ -80,5 +136,32 @@ mod tests {
         ));
         let ahead = after(MAX_AHEAD + second).unwrap();
         assert!(ahead.to_string().contains("400 days"), "{ahead}");
+    }
+
+    #[test]
+    fn a_typed_time_goes_neither_back_nor_far_ahead_of_a_clock_that_is_plausible() {
+        let newest: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let day = SignedDuration::from_hours(24);
+        let clock = newest + day * 30;
+        let ahead = |typed, clock| {
+            matches!(
+                implausible_typed(typed, clock, newest),
+                Some(ImplausibleTyped::Ahead { .. })
+            )
+        };
+        for clock in [clock, newest - day, newest + day * 500] {
+            assert_eq!(implausible_typed(newest, clock, newest), None);
+            let found = implausible_typed(newest - day, clock, newest);
+            assert!(matches!(found, Some(ImplausibleTyped::Behind { .. })));
+        }
+        assert!(!ahead(clock + day, clock) && ahead(clock + day * 2, clock));
+        // A clock that is behind says nothing.
+        assert!(
+            !ahead(newest + day * 400, newest - day) && ahead(newest + day * 401, newest - day)
+        );
+        // A fleet that signed nothing for longer than a year.
+        let late = newest + day * 500;
+        assert!(!ahead(late, late) && ahead(late + day * 2, late));
+        assert!(!ahead(Timestamp::MAX, Timestamp::MAX));
     }
 }

@@ -1,14 +1,40 @@
 //! Whether a machine's clock may be signed with: compared with what this fleet signed last.
 //!
-//! What comes in: what the clock shows. What goes out: nothing, or a refusal that states how to go on. A time
-//! that a person typed is not asked about here: that is the explicit word that a wrong clock lacks.
+//! What comes in: what the clock shows, and perhaps a time that a person typed, which is the explicit word that a wrong clock lacks.
+//! What goes out: the time to sign with, or a refusal that states how to go on.
 
 use jiff::Timestamp;
 
 use super::{Fleet, FleetError};
-use crate::clock::implausible;
+use crate::clock::{implausible, implausible_typed};
 
 impl Fleet {
+    /// The time to sign with: what was `typed`, else what the `clock` shows.
+    ///
+    /// # Errors
+    /// [`FleetError::Option`] when it goes back behind the newest time that this fleet signed, or is far ahead; nothing was signed.
+    pub fn signing_time(
+        &self,
+        typed: Option<Timestamp>,
+        clock: Timestamp,
+    ) -> Result<Timestamp, FleetError> {
+        let Some(typed) = typed else {
+            self.refuse_implausible_clock(clock)?;
+            return Ok(clock);
+        };
+        let newest = self.published()?.timestamp.issued;
+        match implausible_typed(typed, clock, newest) {
+            None => Ok(typed),
+            Some(problem) => Err(FleetError::Option {
+                problem: format!(
+                    "{problem}; nothing was signed\nhelp: sites accept a time that is signed, and never go back behind it: type the \
+                     time that it is now, or set this machine's clock; of a wrong time that was signed already \
+                     `outhaul-signer --now TIME … rotate FLEET online` is the way back"
+                ),
+            }),
+        }
+    }
+
     /// Refuses a clock that is before the newest time that this fleet signed, or far after it.
     ///
     /// # Errors

@@ -89,12 +89,22 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
             &[words, "help:"],
         );
     }
+    // Nor does a time that a person types, when it goes back or the clock is plausible and far behind it.
+    for (typed, words) in [
+        ("+365 days", "the latest time that this machine's clock"),
+        ("-30 days", "before the newest time that the fleet signed"),
+    ] {
+        let typed = date(typed);
+        let typed = [&slip[..], &["--issued", &typed]].concat();
+        let ran = fixture.run("outhaul", 2, &typed);
+        reported(&ran, 2, &[words, "nothing was signed", "help:"]);
+    }
     assert!(!fixture.path("s.slip").exists() && !fixture.path("elsewhere/acks").exists());
 
-    // A person types a wrong time, and a site trusts it.
-    let (issued, expires) = (date("+600 days"), date("+700 days"));
-    let wrong = ["--issued", &issued, "--expires", &expires];
-    fixture.run("outhaul", 0, &[&slip[..], &wrong].concat());
+    // A clock that shows a wrong year is believed when the fleet signed something a year before, and a site trusts it.
+    let (issued, expires) = (date("+299 days"), date("+700 days"));
+    let wrong = [&slip[..], &["--expires", &expires]].concat();
+    reported(&under(&fixture, "+300d", "outhaul", &wrong), 0, &[]);
     fixture.agent("edge-1", 0, &["import", "s.slip"]);
     // To the second: fractions sort before the `Z`.
     assert!(bound(&fixture)[..19] >= issued[..19]);

@@ -73,9 +73,9 @@ impl<'a> StoredSources<'a> {
         // It was compared with its digest: what is wrong is what the patch says of it.
         match inflated {
             Ok(found) if found == bytes => Ok(file),
-            Ok(_) => Err(base("which has fewer bytes in it than the patch says")),
+            Ok(_) => Err(base("which has fewer bytes in it than the patch states")),
             Err(error) if is_of_the_file(error.kind()) => Err(base(
-                "which is not gzip, or has more in it than the patch says",
+                "which is not gzip, or has more in it than the patch states",
             )),
             Err(error) => Err(PatchError::Read(error)),
         }

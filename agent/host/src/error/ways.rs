@@ -17,7 +17,11 @@ pub(super) fn is_denied(error: &FileError) -> bool {
 pub(super) fn rights_help(error: &FileError, what: &str, or: &str) -> String {
     let user = rustix::process::geteuid();
     if user.is_root() {
-        return error.help();
+        let path = text::quoted(&error.path);
+        return format!(
+            "root may not {what} it either: see how it is mounted (`findmnt -T {path}`): a network or FUSE file system may keep root out, and a \
+             service sees only what its unit lets it see; as the user that may, copy it to a folder of this machine"
+        );
     }
     let (user, path) = (user.as_raw(), text::path(&error.path));
     format!(

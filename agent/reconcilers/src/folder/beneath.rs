@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -25,17 +25,65 @@ const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
 
+/// A file that is only asked what it is.
+const UNOPENED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// What lies at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathState {
     /// Nothing.
     Nothing,
-    /// A file with this content, executable or not.
-    File(Digest, bool),
+    /// A file with this content, and what `stat` says of it.
+    File(Digest, FileMode),
     /// A file of another size, in bytes, than was asked for. Its content was not read.
     OfSize(u64),
-    /// A link, a folder, a device: nothing of ours.
-    Other,
+    /// A file that this process may not read.
+    Unreadable(FileMode),
+    /// Nothing of ours, and what it is: `a symbolic link`, `a folder`, `a FIFO` …
+    Other(&'static str),
+}
+
+/// The permission bits of a file, and whether its file system keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileMode {
+    bits: u32,
+    kept: bool,
+}
+
+/// File systems that make the permission bits up: FAT, exFAT, NTFS in two drivers, and shares of the SMB protocol (two versions).
+const MODELESS: [u64; 6] = [
+    0x4d44,
+    0x2011_bab0,
+    0x5346_544e,
+    0x7366_746e,
+    0xff53_4d42,
+    0xfe53_4d42,
+];
+
+impl FileMode {
+    fn of(file: impl AsFd, mode: u32) -> Self {
+        let kind = rustix::fs::fstatfs(file).map(|about| about.f_type);
+        // The type's width and sign differ between architectures; the numbers have 32 bits.
+        let magic = kind.map(|kind| i128::from(kind) & 0xffff_ffff);
+        Self {
+            bits: mode & 0o7777,
+            kept: !magic.is_ok_and(|magic| MODELESS.iter().any(|one| i128::from(*one) == magic)),
+        }
+    }
+
+    /// Whether a file that was written with the mode `applied` still has it.
+    pub fn is(self, applied: u32) -> bool {
+        match self.kept {
+            true => self.bits == applied,
+            false => (self.bits & 0o111 != 0) == (applied & 0o111 != 0),
+        }
+    }
+}
+
+impl std::fmt::Display for FileMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04o}", self.bits)
+    }
 }
 
 /// The folder.
@@ -87,17 +135,22 @@ impl Beneath {
     }
 
     fn fail(&self, doing: &'static str, relative: &str, error: Errno) -> FileError {
-        let source = match error {
-            Errno::LOOP | Errno::NOTDIR => io::Error::other(
-                "a link or file stands where a folder is expected; it is not followed",
-            ),
-            other => other.into(),
+        self.of(doing, relative, error.into())
+    }
+
+    /// What keeps `part` of the path `relative` from being opened as a folder.
+    fn no_folder(&self, at: &OwnedFd, part: &str, relative: &str, error: Errno) -> FileError {
+        let stat = rustix::fs::statat(at, part, AtFlags::SYMLINK_NOFOLLOW);
+        let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let Ok(kind) = kind.map_err(|_| ()).and_then(|kind| match kind {
+            FileType::Directory => Err(()),
+            other => Ok(other),
+        }) else {
+            return self.fail("open", relative, error);
         };
-        FileError {
-            doing,
-            path: self.path.join(relative),
-            source,
-        }
+        let what = in_words(kind);
+        let why = format!("{what} is where the folder `{part}` was; it is not followed");
+        self.of("open", relative, io::Error::other(why))
     }
 
     /// The folder that holds `relative`, and its last part.
@@ -127,56 +180,64 @@ impl Beneath {
                     .map_err(fail)?
                 }
                 Err(Errno::NOENT) => return Ok(None),
-                Err(error) => return Err(fail(error)),
+                Err(error) => return Err(self.no_folder(&at, part, relative, error)),
             };
         }
         Ok(Some((at, name)))
     }
 
-    /// What the file system says of the file at `relative`, and whether it is executable. `None`: no file that can be looked at.
-    pub fn stamp(&self, relative: &str) -> Option<(Stamp, bool)> {
+    /// What the file system says of the file at `relative`. `None`: no file that can be looked at.
+    pub fn stamp(&self, relative: &str) -> Option<(Stamp, FileMode)> {
         let (folder, name) = self.parent(relative, false).ok()??;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, name, flags, Mode::empty()).ok()?;
-        let meta = File::from(file).metadata().ok()?;
+        let file = File::from(rustix::fs::openat(&folder, name, UNOPENED, Mode::empty()).ok()?);
+        let meta = file.metadata().ok()?;
         meta.is_file()
-            .then(|| (Stamp::of(&meta), meta.mode() & 0o111 != 0))
+            .then(|| (Stamp::of(&meta), FileMode::of(&file, meta.mode())))
     }
 
     /// What lies at `relative`. Only a file of `size` bytes is read, and no more of it: one that somebody made
-    /// larger than the disk is known by its size.
+    /// larger than the disk is known by its size. What is not a file is not opened: that alone makes some devices do something.
     pub fn look(&self, relative: &str, size: Option<u64>) -> Result<PathState, FileError> {
         let (folder, name) = match self.parent(relative, false) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(PathState::Nothing),
             Err(error) => return Err(error),
         };
+        let fail = |error| self.fail("read", relative, error);
+        let unopened = match rustix::fs::openat(&folder, name, UNOPENED, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(PathState::Nothing),
+            Err(error) => return Err(fail(error)),
+        };
+        let stat = rustix::fs::fstat(&unopened).map_err(fail)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::RegularFile {
+            return Ok(PathState::Other(in_words(kind)));
+        }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(PathState::Nothing),
-            Err(Errno::LOOP) => return Ok(PathState::Other),
-            Err(error) => return Err(self.fail("read", relative, error)),
+            Err(Errno::ACCESS) => {
+                return Ok(PathState::Unreadable(FileMode::of(&unopened, stat.st_mode)));
+            }
+            Err(error) => return Err(fail(error)),
         };
-        let stat = rustix::fs::fstat(&file).map_err(|e| self.fail("read", relative, e))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(PathState::Other);
+        // Somebody may have replaced it since.
+        let stat = rustix::fs::fstat(&file).map_err(fail)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::RegularFile {
+            return Ok(PathState::Other(in_words(kind)));
         }
         let there = u64::try_from(stat.st_size).unwrap_or_default();
         if size != Some(there) {
             return Ok(PathState::OfSize(there));
         }
+        let mode = FileMode::of(&file, stat.st_mode);
         let mut hasher = Hasher::new();
         let mut file = File::from(file).take(there.saturating_add(1));
-        io::copy(&mut file, &mut hasher).map_err(|source| FileError {
-            doing: "read",
-            path: self.path.join(relative),
-            source,
-        })?;
-        Ok(PathState::File(
-            hasher.finish().0,
-            stat.st_mode & 0o111 != 0,
-        ))
+        io::copy(&mut file, &mut hasher).map_err(|source| self.of("read", relative, source))?;
+        Ok(PathState::File(hasher.finish().0, mode))
     }
 
     /// Writes a file of this mode beside its name, where nobody looks for it. It is not durable yet.
@@ -310,6 +371,19 @@ impl Beside {
     /// Its path below the target.
     pub fn path(&self) -> &str {
         &self.relative
+    }
+}
+
+/// What is not a plain file, for people.
+fn in_words(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a folder",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something that is not a file",
     }
 }
 

@@ -98,13 +98,23 @@ fn another_file_of_the_same_size_and_time_in_its_place_is_found() {
 }
 
 #[test]
-fn a_changed_permission_is_found() {
+fn a_changed_permission_is_found_by_its_mark_and_by_reading_everything() {
     let marked = Marked::new();
-    fs::set_permissions(&marked.file, Permissions::from_mode(0o755)).unwrap();
-    marked.finds("its mode was changed");
-    // Also where the mark is as new as the mode.
-    marked.mark();
-    marked.finds("its mode was changed");
+    for mode in [0o600, 0o646, 0o755] {
+        fs::set_permissions(&marked.file, Permissions::from_mode(mode)).unwrap();
+        let words = format!("its mode is {mode:04o}, and 0644 was applied");
+        marked.finds(&words);
+        // Also where the mark is as new as the mode.
+        marked.mark();
+        marked.finds(&words);
+        let everything = marked.looked(Duration::ZERO);
+        assert_eq!(everything, marked.looked(marks::FULL_READ));
+    }
+    fs::set_permissions(&marked.file, Permissions::from_mode(0o644)).unwrap();
+    for full_read in [marks::FULL_READ, Duration::ZERO] {
+        let found = marked.looked(full_read);
+        assert_eq!(found.status, ComplianceStatus::Compliant);
+    }
 }
 
 #[test]
@@ -113,5 +123,5 @@ fn what_is_gone_or_was_put_in_its_place_is_found() {
     fs::remove_file(&marked.file).unwrap();
     marked.finds("it was removed");
     fs::create_dir(&marked.file).unwrap();
-    marked.finds("not a file");
+    marked.finds("a folder is in its place");
 }

@@ -3,6 +3,8 @@
 //! What comes in: an assignment, and the marks of the look before. What goes out: the assignment's result, with a step for each
 //! file that differs. A file that is as its mark says is not read. It changes nothing in the target.
 
+use std::path::Path;
+
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
@@ -35,7 +37,7 @@ impl Folder {
             let steps = vec![step(format!("{count} files"), "ok", "")];
             return Ok(result(desired, ComplianceStatus::Compliant, "", steps));
         }
-        let message = format!("{} of {count} files are not as applied", drifted.len());
+        let message = in_short(count, &drifted);
         Ok(result(
             desired,
             ComplianceStatus::Drifted,
@@ -60,16 +62,17 @@ impl Folder {
             heartbeat.beat();
             // Only what has no sealed values has a mark: what they were is written nowhere.
             let known = target.as_ref().and_then(|target| target.stamp(&path));
-            if known.is_some_and(|(stamp, executable)| {
-                executable == file.executable && marks.knows(&path, &file.content, &stamp)
+            if known.is_some_and(|(stamp, mode)| {
+                mode.is(file.mode()) && marks.knows(&path, &file.content, &stamp)
             }) {
                 continue;
             }
             open(&mut file, &path, keys.as_ref(), desired)?;
             let size = file.size_in_target();
             let found = target.as_ref().map(|target| target.look(&path, Some(size)));
-            match problem(found, &file) {
-                Some(message) => drifted.push(step(&path, "changed", message)),
+            let at = self.target.join(&path);
+            match problem(found, &file, &at) {
+                Some((status, message)) => drifted.push(step(&path, status, message)),
                 None => {
                     if let (Some((stamp, _)), None) = (known, &file.opened) {
                         marks.record(&path, &file.content, &stamp);
@@ -99,23 +102,59 @@ impl From<ApplyError> for ObserveError {
     }
 }
 
-/// What is wrong with a file that was looked at; `None`: nothing.
-fn problem(found: Option<Result<PathState, FileError>>, file: &DesiredFile) -> Option<String> {
-    match found {
-        Some(Ok(PathState::File(digest, executable))) if digest == file.in_target() => {
-            (executable != file.executable).then(|| "its mode was changed".to_owned())
+/// The step of a file that applying it again corrects.
+const CHANGED: &str = "changed";
+
+/// How many files the message names: the steps have all.
+const MAX_NAMED: usize = 3;
+
+/// How many files differ, and the first of them: first those that applying them again does not correct.
+fn in_short(count: usize, drifted: &[StepResult]) -> String {
+    let (corrected, stuck): (Vec<_>, Vec<_>) =
+        drifted.iter().partition(|step| step.status == CHANGED);
+    let first = stuck.iter().chain(&corrected).take(MAX_NAMED);
+    let mut named: Vec<String> = first
+        .map(|step| format!("`{}`: {}", step.name, step.message))
+        .collect();
+    if drifted.len() > MAX_NAMED {
+        named.push(format!("{} more", drifted.len() - MAX_NAMED));
+    }
+    let (differ, named) = (drifted.len(), named.join("; "));
+    format!("{differ} of {count} files are not as applied: {named}")
+}
+
+/// What is wrong with the file `at` a path that was looked at, and whether applying it again corrects that; `None`: nothing.
+fn problem(
+    found: Option<Result<PathState, FileError>>,
+    file: &DesiredFile,
+    at: &Path,
+) -> Option<(&'static str, String)> {
+    let wanted = file.mode();
+    let other_mode = |mode| format!("its mode is {mode}, and {wanted:04o} was applied");
+    let message = match found {
+        Some(Ok(PathState::File(digest, mode))) if digest == file.in_target() => {
+            if mode.is(wanted) {
+                return None;
+            }
+            other_mode(mode)
         }
-        Some(Ok(PathState::File(digest, _))) => Some(format!("it was changed: {}", digest.short())),
+        Some(Ok(PathState::File(digest, _))) => format!("it was changed: {}", digest.short()),
         Some(Ok(PathState::OfSize(found))) => {
             let size = file.size_in_target();
-            Some(format!(
-                "it was changed: {found} bytes, and {size} were applied"
-            ))
+            format!("it was changed: {found} bytes, and {size} were applied")
         }
-        Some(Ok(PathState::Nothing)) | None => Some("it was removed".to_owned()),
-        Some(Ok(PathState::Other)) => {
-            Some("it was replaced by something that is not a file".to_owned())
+        Some(Ok(PathState::Unreadable(mode))) => {
+            format!("it cannot be read: {}", other_mode(mode))
         }
-        Some(Err(error)) => Some(error.to_string()),
-    }
+        Some(Ok(PathState::Nothing)) | None => "it was removed".to_owned(),
+        Some(Ok(PathState::Other(what))) => {
+            let message = format!(
+                "{what} is in its place, which is not Outhaul's: move `{}` away",
+                at.display()
+            );
+            return Some(("failed", message));
+        }
+        Some(Err(error)) => return Some(("failed", error.to_string())),
+    };
+    Some((CHANGED, message))
 }

@@ -175,9 +175,99 @@ fn drift_is_seen_by_content_absence_and_kind() {
     fs::remove_file(fixture.target().join("app/b.yaml")).unwrap();
     let result = fixture.observe(&files);
     assert_eq!(result.status, ComplianceStatus::Drifted);
-    assert_eq!(result.message, "2 of 2 files are not as applied");
+    let named =
+        "`app/a.yaml`: it was changed: 6 bytes, and 1 were applied; `app/b.yaml`: it was removed";
+    let expected = format!("2 of 2 files are not as applied: {named}");
+    assert_eq!(result.message, expected);
     fixture.apply(&files);
     assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
+}
+
+#[test]
+fn what_is_not_a_file_is_named_as_what_it_is_and_neither_followed_nor_removed() {
+    let mut fixture = Fixture::new();
+    let names = ["a.yaml", "b.yaml", "c.yaml", "d.yaml"];
+    let mut files = names.map(|name| (name, "1")).to_vec();
+    files.push(("sub/e.yaml", "1"));
+    fixture.apply(&files);
+    let app = fixture.target().join("app");
+    let outside = fixture.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a"), "1").unwrap();
+    for name in names {
+        fs::remove_file(app.join(name)).unwrap();
+    }
+    symlink(outside.join("a"), app.join("a.yaml")).unwrap();
+    fs::create_dir(app.join("b.yaml")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, app.join("c.yaml"), fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(app.join("d.yaml")).unwrap();
+    fs::rename(app.join("sub"), outside.join("sub")).unwrap();
+    symlink(outside.join("sub"), app.join("sub")).unwrap();
+
+    let seen = fixture.observe(&files);
+    assert_eq!(seen.status, ComplianceStatus::Drifted);
+    let of = |at: usize, what: &str| {
+        let path = app.join(names[at]);
+        format!(
+            "{what} is in its place, which is not Outhaul's: move `{}` away",
+            path.display()
+        )
+    };
+    let kinds = ["a symbolic link", "a folder", "a FIFO", "a socket"];
+    for (at, what) in kinds.into_iter().enumerate() {
+        assert_eq!(seen.steps[at].message, of(at, what));
+        assert_eq!(seen.steps[at].status, "failed");
+    }
+    let words = "a symbolic link is where the folder `sub` was; it is not followed";
+    assert!(seen.steps[4].message.contains(words), "{seen:?}");
+    let named = format!(
+        "5 of 5 files are not as applied: `app/a.yaml`: {}; ",
+        of(0, kinds[0])
+    );
+    assert!(seen.message.starts_with(&named), "{}", seen.message);
+
+    for (at, what) in kinds.into_iter().enumerate() {
+        let refused = fixture.apply(&files);
+        assert_eq!(refused.status, ComplianceStatus::Failed);
+        let (path, words) = (app.join(names[at]), format!("was written: it is {what}"));
+        let path = path.display().to_string();
+        assert!(
+            refused.message.contains(&path) && refused.message.ends_with(&words),
+            "{refused:?}"
+        );
+        fs::rename(app.join(names[at]), outside.join(what)).unwrap();
+    }
+    let refused = fixture.apply(&files);
+    assert!(refused.message.contains(words), "{refused:?}");
+    fs::remove_file(app.join("sub")).unwrap();
+    fixture.apply(&files);
+    assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
+    assert_eq!(fs::read(outside.join("sub/e.yaml")).unwrap(), b"1");
+}
+
+#[test]
+fn another_mode_is_drift_in_every_bit_and_put_back() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mut fixture = Fixture::new();
+    let files = [("a.yaml", "1")];
+    fixture.apply(&files);
+    let path = fixture.target().join("app/a.yaml");
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(), 0o644);
+    for other in [0o600, 0o640, 0o646, 0o666, 0o755, 0o777, 0o4644, 0o000] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(other)).unwrap();
+        let seen = fixture.observe(&files);
+        assert_eq!(seen.status, ComplianceStatus::Drifted, "{other:o}");
+        let words = format!("its mode is {other:04o}, and 0644 was applied");
+        assert!(seen.steps[0].message.contains(&words), "{seen:?}");
+        let again = fixture.apply(&files);
+        assert_eq!(again.steps[0].status, "changed", "{other:o}");
+        assert_eq!(mode(), 0o644);
+        assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
+    }
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -334,11 +424,11 @@ fn a_batch_that_fails_leaves_nothing_beside_its_files_and_names_only_what_was_wr
     };
     let mut writing = Writing::into(&target);
     for path in ["app/a", "app/b", "app/c"] {
-        assert_eq!(writing.add(path, &file).unwrap(), 0);
+        writing.add(path, &file, &mut |_| ()).unwrap();
     }
     // It came meanwhile: a file cannot take its name.
     fs::create_dir(fixture.target().join("app/b")).unwrap();
-    writing.finish().unwrap_err();
+    writing.finish(&mut |_| ()).unwrap_err();
     let lacking = ["app/a", "app/b", "app/c"].map(|path| writing.lacks_name(path));
     assert_eq!(lacking, [false, true, true]);
     drop(writing);

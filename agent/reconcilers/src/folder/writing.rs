@@ -41,11 +41,16 @@ impl<'t> Writing<'t> {
         }
     }
 
-    /// Writes one more file. Returns how many files got their names meanwhile.
+    /// Writes one more file; `passed` gets the instants of a batch that this completes, at which a test cuts the power.
     ///
     /// # Errors
     /// [`FileError`]; a file that has no name yet then keeps what it had.
-    pub fn add(&mut self, path: &str, file: &DesiredFile) -> Result<usize, FileError> {
+    pub fn add(
+        &mut self,
+        path: &str,
+        file: &DesiredFile,
+        passed: &mut dyn FnMut(&'static str),
+    ) -> Result<(), FileError> {
         let content = match &file.opened {
             Some(text) => NewContent::Bytes(text.as_bytes()),
             None => {
@@ -57,9 +62,9 @@ impl<'t> Writing<'t> {
         self.batch.push(written);
         self.bytes = self.bytes.saturating_add(file.size_in_target());
         if self.batch.len() < MAX_FILES && self.bytes < MAX_BYTES {
-            return Ok(0);
+            return Ok(());
         }
-        self.give_names()
+        self.give_names(passed)
     }
 
     /// Whether a file was written and has no name.
@@ -68,39 +73,43 @@ impl<'t> Writing<'t> {
         all.any(|beside| beside.path() == path)
     }
 
-    /// Gives the last files their names; afterwards all of it is durable. Returns how many that were.
+    /// Gives the last files their names; afterwards all of it is durable.
     ///
     /// # Errors
     /// As [`Writing::add`].
-    pub fn finish(&mut self) -> Result<usize, FileError> {
-        let named = self.give_names()?;
+    pub fn finish(&mut self, passed: &mut dyn FnMut(&'static str)) -> Result<(), FileError> {
+        self.give_names(passed)?;
         if self.unsynced || self.target.has_made_folders() {
             self.target.sync()?;
         }
         self.unsynced = false;
-        Ok(named)
+        Ok(())
     }
 
-    fn give_names(&mut self) -> Result<usize, FileError> {
+    fn give_names(&mut self, passed: &mut dyn FnMut(&'static str)) -> Result<(), FileError> {
         let batch = std::mem::take(&mut self.batch);
+        if !batch.is_empty() {
+            passed("batch-written");
+        }
         self.bytes = 0;
         let is_few = batch.len() <= FEW;
         let mut done = match is_few {
             true => Ok(()),
             false => self.target.sync(),
         };
-        let mut named = 0;
         for beside in batch {
             if done.is_ok() {
                 done = self.target.give_name(&beside, is_few);
             }
             match done {
-                Ok(()) => named += 1,
+                Ok(()) => {
+                    self.unsynced |= !is_few;
+                    passed("file-written");
+                }
                 Err(_) => self.unnamed.push(beside),
             }
         }
-        self.unsynced |= named > 0 && !is_few;
-        done.map(|()| named)
+        done
     }
 }
 

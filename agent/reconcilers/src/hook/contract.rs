@@ -372,7 +372,7 @@ pub fn recorded(items: &[inventory::Item]) -> Vec<RecordedItem<'_>> {
     let described = items.iter().map(|item| RecordedItem {
         item: &item.item,
         digest: &item.digest,
-        state: &item.phase,
+        state: item.phase.as_str(),
     });
     described.collect()
 }

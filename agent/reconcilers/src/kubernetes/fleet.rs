@@ -93,7 +93,7 @@ impl ManifestController for Fleet {
             .any(|(name, _)| name.rsplit('/').next() == Some(OPTIONS))
         {
             return Err(format!(
-                "the workload has a `{OPTIONS}`, which only Fleet's own reader of git understands: write what it says into the \
+                "the workload has a `{OPTIONS}`, which only Fleet's own reader of git understands: write its content into the \
                  `{key}` of the template, and take the file out"
             ));
         }

@@ -152,7 +152,7 @@ pub(super) fn prepare(
                 Some(namespace) => object.put_into(Some(namespace)),
                 None => {
                     return Err(refused(format!(
-                        "{}: `{}` names no namespace, and the assignment neither makes one nor says \
+                        "{}: `{}` names no namespace, and the assignment neither makes one nor sets \
                          `namespace` in its `KubernetesApply`",
                         object.place, object.key
                     )));

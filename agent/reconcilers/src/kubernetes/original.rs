@@ -40,7 +40,7 @@ pub fn silent_mirror(mirror: &str) -> Option<ApplyError> {
     let why = why?;
     Some(ApplyError::Cluster {
         problem: format!("`outhaul-mirror`, from which the cluster fetches, does not answer at {mirror}: {why}"),
-        help: "see that `outhaul-mirror run` runs on this site, and listens where `mirror` in agent.toml says; the \
+        help: "see that `outhaul-mirror run` runs on this site, and listens at the address that `mirror` in agent.toml has; the \
                agent tries again automatically"
             .into(),
     })

@@ -17,7 +17,7 @@ use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::ownership::{Ownership, OwnershipRecord, owner_of, uid_of};
 use crate::error::ApplyError;
-use crate::inventory::{Item, Ledger};
+use crate::inventory::{Item, Ledger, Phase};
 use crate::outcome::step;
 
 /// Between two looks at what is being removed.
@@ -129,7 +129,7 @@ pub fn prune(
             Ok(RemovalOutcome::Kept(message)) => {
                 if manner.gone {
                     let left = Item {
-                        phase: "left".into(),
+                        phase: Phase::Left,
                         ..item.clone()
                     };
                     ledger.intend(&[left])?;

@@ -22,13 +22,19 @@ pub(super) fn site_error_of(key: &Key, trouble: &ClientError) -> ApplyError {
 pub(super) fn site_error(trouble: &ClientError) -> ApplyError {
     let said = trouble.to_string();
     let help = match trouble.refusal().map(|refusal| refusal.reason) {
-        None if said.contains("certificate") => {
+        None if matches!(trouble, ClientError::Unreachable { .. })
+            && said.contains("certificate") =>
+        {
             "see this machine's clock (`date`), by which certificates are checked, and that `certificate-authority` in \
              the kubeconfig that agent.toml names is the one of this API server"
         }
         None if matches!(trouble, ClientError::Access(AccessError::Nowhere)) => {
             "write two lines into agent.toml: `[kubernetes]` and `kubeconfig = \"/etc/rancher/k3s/k3s.yaml\"`, with the \
              path of this cluster's"
+        }
+        None if matches!(trouble, ClientError::Access(_)) => {
+            "mend the kubeconfig that `kubeconfig` and `context` under `[kubernetes]` in agent.toml name, or name another one; the agent \
+             needs a server, a `certificate-authority`, and a token or a client certificate, and starts no other program to log in"
         }
         None => {
             "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
@@ -75,6 +81,15 @@ mod tests {
         };
         let nowhere = help(ClientError::Access(AccessError::Nowhere));
         assert!(nowhere.starts_with("write two lines"), "{nowhere}");
+        let problem = "its user logs in by `exec`, which the agent does not do; give it a token or a client certificate";
+        let by_program = help(ClientError::Access(AccessError::Wrong {
+            path: "k".into(),
+            problem: problem.into(),
+        }));
+        assert!(
+            by_program.starts_with("mend the kubeconfig"),
+            "{by_program}"
+        );
         let silent = help(ClientError::Unreachable {
             server: "https://a".into(),
             problem: "no kubeconfig is set".into(),

@@ -52,30 +52,39 @@ pub fn hold(agent: &mut Agent, decided: Decided<'_>) -> Result<AssignmentHold, A
         approves: None,
     };
     all.insert(decided.name.to_owned(), hold.clone());
-    commit(agent, &site, "hold", decided, &all, Repair::No)?;
+    commit(agent, &site, What::Hold, decided, &all, Repair::No)?;
     Ok(hold)
 }
 
-/// Ends the hold of an assignment. Returns the number of the active bundle when that has to be applied for it.
+/// What the release of an assignment comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// Nobody held it.
+    NotHeld,
+    /// The hold is over, and nothing has to be applied for it.
+    Done,
+    /// The hold is over, and the active bundle, of this number, has to be applied for it.
+    Apply(u64),
+}
+
+/// Ends the hold of an assignment.
 ///
 /// # Errors
-/// [`AgentError::Nothing`] when it is not held, or work is under way.
-pub fn release(agent: &mut Agent, decided: Decided<'_>) -> Result<Option<u64>, AgentError> {
+/// [`AgentError::Nothing`] when this site has no such assignment, or work is under way.
+pub fn release(agent: &mut Agent, decided: Decided<'_>) -> Result<Released, AgentError> {
     let site = at_rest(agent)?;
     let mut all = held::all(agent)?;
     let Some(hold) = all.remove(decided.name) else {
-        let held: Vec<&String> = all.keys().collect();
-        let look = match held.is_empty() {
-            true => "no assignment is held here".to_owned(),
-            false => did_you_mean(decided.name, &held),
-        };
-        let message = format!("`{}` is not held", decided.name);
-        return Err(nothing_here(&message, &look));
+        if names(agent, &site).contains(decided.name) {
+            return Ok(Released::NotHeld);
+        }
+        return Err(unknown(agent, &site, decided.name));
     };
     let differs = differs(agent, &site, decided.name, &hold);
     let repair = if differs { Repair::Yes } else { Repair::No };
-    commit(agent, &site, "release", decided, &all, repair)?;
-    Ok(site.active.map(|active| active.number).filter(|_| differs))
+    commit(agent, &site, What::Release, decided, &all, repair)?;
+    let active = site.active.filter(|_| differs);
+    Ok(active.map_or(Released::Done, |active| Released::Apply(active.number)))
 }
 
 /// Puts an assignment back to what an earlier bundle brought, and holds it there. Returns that bundle's number and the
@@ -103,8 +112,11 @@ pub fn roll_back(
     };
     let Some(to) = to else {
         let which = wanted.map_or_else(String::new, |wanted| format!(" to bundle {wanted}"));
+        let held = now.map_or_else(String::new, |now| {
+            format!("it is held at what bundle {now} brought, and ")
+        });
         return Err(nothing(&format!(
-            "`{name}` cannot go back{which}: {}",
+            "`{name}` cannot go back{which}: {held}{}",
             kept_in_words(&site)
         )));
     };
@@ -127,7 +139,7 @@ pub fn roll_back(
     }
     check_content(agent, name, to)?;
     all.insert(name.to_owned(), hold);
-    commit(agent, &site, "rollback", decided, &all, Repair::Yes)?;
+    commit(agent, &site, What::Rollback, decided, &all, Repair::Yes)?;
     Ok((to, active.number))
 }
 
@@ -148,7 +160,7 @@ fn check_content(agent: &Agent, name: &str, number: u64) -> Result<(), AgentErro
     })
 }
 
-/// Before bundle `number` is let through for one assignment alone: all others are held at what they have.
+/// Bundle `number` is approved for one assignment alone: all others are held at what they have. [`super::let_through`] is to follow.
 ///
 /// # Errors
 /// [`AgentError::Nothing`] when the bundle does not wait or does not concern it, or work is under way.
@@ -165,8 +177,7 @@ pub fn approve_alone(
     }
     let index = crate::index_of(agent, number)?;
     let db = agent.store.read();
-    let applied = inventory::items(db, None)?.into_iter();
-    let applied = applied.filter(|item| item.phase != "left");
+    let applied = inventory::present(db, None)?.into_iter();
     let mut names: Vec<String> = applied.map(|item| item.assignment).collect();
     names.extend(index.assignments.iter().map(|a| a.name.to_string()));
     names.sort();
@@ -192,7 +203,14 @@ pub fn approve_alone(
         };
         all.insert(name, hold);
     }
-    commit(agent, &site, "approve", decided, &all, Repair::No)
+    commit(
+        agent,
+        &site,
+        What::Approve(number),
+        decided,
+        &all,
+        Repair::No,
+    )
 }
 
 /// All of bundle `number` is approved: what was held because only parts of it were is released. Returns whether
@@ -216,7 +234,7 @@ pub fn approve_rest(agent: &mut Agent, number: u64, who: &str) -> Result<bool, A
         who,
         why: &why,
     };
-    commit(agent, &site, "release", decided, &all, repair)?;
+    commit(agent, &site, What::Release, decided, &all, repair)?;
     Ok(is_active)
 }
 
@@ -226,12 +244,34 @@ enum Repair {
     No,
 }
 
+/// What is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Hold,
+    Release,
+    Rollback,
+    /// Of this bundle, the assignment alone.
+    Approve(u64),
+}
+
+impl What {
+    /// The word of the report, and what is done.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Hold => ("hold", "held"),
+            Self::Release => ("release", "released"),
+            Self::Rollback => ("rollback", "rolled back"),
+            Self::Approve(_) => ("approve", "approved alone"),
+        }
+    }
+}
+
 /// Writes the holds with the decision's report and the machine's steps. What is kept on disk is kept before it is needed,
 /// and given up after.
 fn commit(
     agent: &mut Agent,
     site: &Site,
-    what: &str,
+    what: What,
     decided: Decided<'_>,
     all: &Holds,
     repair: Repair,
@@ -244,12 +284,27 @@ fn commit(
         .copied()
         .filter(|pin| !pins.contains(pin))
         .collect();
-    let event = ReportEvent::Decision {
-        what: what.to_owned(),
+    let mut released = held::all(agent)?;
+    released.retain(|name, _| !all.contains_key(name));
+    let (word, done) = what.words();
+    let event = |name: &str| ReportEvent::Decision {
+        what: word.to_owned(),
         who: decided.who.to_owned(),
-        number: all.get(decided.name).and_then(|hold| hold.generation),
-        assignment: decided.name.parse().ok(),
+        number: match what {
+            What::Approve(number) => Some(number),
+            _ => all.get(name).and_then(|hold| hold.generation),
+        },
+        assignment: name.parse().ok(),
         reason: Some(shortened(decided.why)).filter(|why| !why.is_empty()),
+    };
+    // Without a name it is about each that is released: a release without an assignment would end a hold of the whole site.
+    let events: Vec<ReportEvent> = match decided.name {
+        "" => released.keys().map(|name| event(name)).collect(),
+        name => vec![event(name)],
+    };
+    let content = match what {
+        What::Approve(number) => Some(crate::content_of(&crate::index_of(agent, number)?)),
+        _ => None,
     };
     let repair = repair == Repair::Yes;
     let step = match added {
@@ -259,25 +314,23 @@ fn commit(
             repair,
         },
     };
-    let done = match what {
-        "release" => "released",
-        "rollback" => "rolled back",
-        "approve" => "approved alone",
-        _ => "held",
-    };
     let note = match decided.name {
         "" => format!("released by {}: {}", decided.who, decided.why),
         name => format!("`{name}` {done} by {}", decided.who),
     };
     let kept = Decision::Assignments(all.clone());
-    let mut released = held::all(agent)?;
-    released.retain(|name, _| !all.contains_key(name));
     crate::transition_with(
         agent,
         &Transition::decided(step, note, kept),
         |db, author| {
             held::forget(db, &released)?;
-            outbox::queue(db, author, event).map(|_| ())
+            if let What::Approve(number) = what {
+                super::store_approval(db, number, content.as_ref(), decided.who)?;
+            }
+            for event in events {
+                outbox::queue(db, author, event)?;
+            }
+            Ok(())
         },
     )?;
     for pin in gone {

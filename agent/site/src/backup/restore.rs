@@ -82,6 +82,8 @@ pub fn restore(
 ) -> Result<Done, BackupError> {
     let root = state_folder.root();
     let existed = root.exists();
+    // Whoever is at work in it is said before what lies in it, and before a large file is read.
+    state_folder.check_idle().map_err(StateError::from)?;
     occupied(root)?;
     let mut file = media::open_file(path)?;
     let checked = checked::check(&mut file, path, options.digest)?;

@@ -33,6 +33,8 @@ pub struct Conditions {
     pub wave: WindowState,
     /// It does not take a value that this site set and that is in use.
     pub values: bool,
+    /// A person holds an assignment at what another bundle brought, and that bundle is not here.
+    pub content_lacks: bool,
 }
 
 /// Whether something on this site asks for a bundle to be applied later.
@@ -68,6 +70,8 @@ pub enum WindowState {
 pub enum Obstacle {
     /// A person's hold. No approval lifts it.
     Hold,
+    /// What a held assignment keeps is not here: the bundle that brought it, or the release of the hold, and no approval lifts it.
+    HeldContent,
     /// A rollback that was ordered after it came.
     Rollback,
     /// Every bundle needs an approval here.
@@ -94,11 +98,12 @@ pub enum Obstacle {
 
 /// Every obstacle that stands before a bundle; none: it may be applied.
 ///
-/// An approval is a person's word for this bundle, now: it lifts all but a hold.
+/// An approval is a person's word for this bundle, now: it lifts all but a hold, and what a held assignment keeps.
 pub fn obstacles(conditions: &Conditions) -> Vec<Obstacle> {
     let unless_approved = |stands: bool| stands && !conditions.approved;
     let all = [
         (Obstacle::Hold, conditions.held),
+        (Obstacle::HeldContent, conditions.content_lacks),
         // It was ordered after any approval that there was.
         (Obstacle::Rollback, conditions.rolled_back),
         (Obstacle::Approval, unless_approved(conditions.always)),
@@ -153,7 +158,7 @@ mod tests {
             WindowState::Unknown,
         ];
         let mut all = Vec::new();
-        for bits in 0..64_u8 {
+        for bits in 0..128_u8 {
             let is = |bit: u8| bits & (1 << bit) != 0;
             for delay in delays {
                 for (window, wave) in windows.into_iter().flat_map(|w| windows.map(|v| (w, v))) {
@@ -170,6 +175,7 @@ mod tests {
                             window,
                             wave,
                             values: is(5),
+                            content_lacks: is(6),
                         });
                     }
                 }
@@ -185,6 +191,7 @@ mod tests {
             let found = obstacles(&conditions);
             let stands = |obstacle| found.contains(&obstacle);
             assert_eq!(stands(Obstacle::Hold), conditions.held);
+            assert_eq!(stands(Obstacle::HeldContent), conditions.content_lacks);
             assert_eq!(stands(Obstacle::Rollback), conditions.rolled_back);
             let expected = [
                 (Obstacle::Approval, conditions.always),
@@ -213,7 +220,7 @@ mod tests {
                 || conditions.removes
                 || conditions.values
                 || conditions.returns == 2;
-            let nobody = !conditions.held && !conditions.rolled_back;
+            let nobody = !conditions.held && !conditions.rolled_back && !conditions.content_lacks;
             if nobody && (conditions.approved || (quiet && !asks)) {
                 assert!(found.is_empty(), "{conditions:?}: {found:?}");
             }

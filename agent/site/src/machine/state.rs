@@ -105,6 +105,16 @@ impl State {
         )
     }
 
+    /// What a bundle is that the machine works with no more: as it ended, or replaced, where an earlier agent left it in a state that
+    /// leads nowhere.
+    #[must_use]
+    pub fn left_behind(self) -> Self {
+        match self.is_over() {
+            true => self,
+            false => Self::Superseded,
+        }
+    }
+
     /// Whether work on it is still to be finished, after a power cut for example.
     pub fn unfinished(self) -> bool {
         !self.is_over() && self != Self::Active

@@ -91,7 +91,10 @@ pub fn at_present(mut known: Delays, reading: &ClockReading) -> Delays {
     known
 }
 
-/// An instant or a length from now, as people write it.
+/// The longest that anything is put off: ten years.
+pub const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 3650);
+
+/// An instant or a length from now, as people write it; not bounded by [`LONGEST`].
 pub fn after(text: &str, reading: &ClockReading) -> Option<SignedDuration> {
     match text.parse::<Timestamp>() {
         Ok(at) => Some(at.duration_since(reading.wall)),
@@ -99,9 +102,9 @@ pub fn after(text: &str, reading: &ClockReading) -> Option<SignedDuration> {
     }
 }
 
-/// A length such as `90m`, `8h` or `2d`; ten years at most.
+/// A length such as `90m`, `8h` or `2d`; of what is longer than [`LONGEST`], only that it is.
 fn length(text: &str) -> Option<SignedDuration> {
-    const MAX_MINUTES: i64 = 60 * 24 * 3650;
+    const TOO_LONG: SignedDuration = LONGEST.saturating_add(SignedDuration::from_secs(1));
     let unit = match text.chars().last()? {
         'm' => 1,
         'h' => 60,
@@ -109,9 +112,8 @@ fn length(text: &str) -> Option<SignedDuration> {
         _ => return None,
     };
     let count: i64 = text.get(..text.len() - 1)?.parse().ok()?;
-    Some(SignedDuration::from_mins(
-        count.checked_mul(unit)?.min(MAX_MINUTES),
-    ))
+    let minutes = count.saturating_mul(unit).min(LONGEST.as_mins() + 1);
+    Some(SignedDuration::from_mins(minutes).min(TOO_LONG))
 }
 
 /// What stands after a look, and what is new of it. `longest`: the longest delay that the site's owner allows.
@@ -136,7 +138,7 @@ pub fn look(
             None => one
                 .until
                 .as_deref()
-                .and_then(|text| Deadline::new(reading, after(text, reading)?)),
+                .and_then(|text| Deadline::new(reading, after(text, reading)?.min(LONGEST))),
         };
         let mut delay = Delay {
             why: one.why.clone(),
@@ -177,11 +179,13 @@ pub fn has_counted(known: &Delays, now: &Delays) -> bool {
 /// What they come to. `goes_on`: at a deadline the bundle goes on, and nobody is asked.
 pub fn sum(delays: &Delays, goes_on: bool) -> Delayed {
     let ahead = delays.values().any(|delay| !delay.passed);
-    match (delays.is_empty(), ahead) {
-        (true, _) => Delayed::No,
-        (false, true) => Delayed::Until,
-        (false, false) if goes_on => Delayed::Over,
-        (false, false) => Delayed::Asks,
+    let passed = delays.values().any(|delay| delay.passed);
+    match (goes_on, ahead, passed) {
+        (_, false, false) => Delayed::No,
+        // A person decides about one of them, however the others end.
+        (false, _, true) => Delayed::Asks,
+        (_, true, _) => Delayed::Until,
+        (true, false, true) => Delayed::Over,
     }
 }
 

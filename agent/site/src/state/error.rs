@@ -114,6 +114,18 @@ pub enum StateError {
         /// What shows it.
         beside: String,
     },
+    /// The database that was opened is not at its path any more.
+    #[error(
+        "the database `{}` {how}, while this process worked with the one that was there before: it ends now, and what runs on this \
+         site goes on; reports that had not reached the hub are in that one only",
+        text::path(path)
+    )]
+    Exchanged {
+        /// The file.
+        path: PathBuf,
+        /// That it is gone, or another one.
+        how: &'static str,
+    },
     /// The record of the highest versions was tampered with or lost.
     #[error("{problem}; no bundle is accepted until that is fixed, what runs continues")]
     Floors {
@@ -151,8 +163,8 @@ impl StateError {
             Self::File(error) | Self::Lock(LockError::File(error)) => error.help(),
             Self::ReadOnly { folder, .. } => read_only_help(folder),
             Self::Lock(LockError::Busy { .. }) => {
-                "if that is the service, put the bundle into a folder that it watches, or stop it \
-                 first: `systemctl stop outhaul-agent`"
+                "if that is the service, stop it first (`systemctl stop outhaul-agent`), repeat the command, and start it again \
+                 (`systemctl start outhaul-agent`); else wait until that command has ended"
                     .into()
             }
             Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
@@ -169,6 +181,7 @@ impl StateError {
                 known_again(path)
             ),
             Self::Gone { path, .. } => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
+            Self::Exchanged { path, .. } => exchanged_help(path),
             Self::Instead { path, .. } => format!(
                 "find out who put it there, and move it out of the folder (`mv {path} {aside}`); where it is a link to this site's own database, put that \
                  file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {again}",
@@ -199,24 +212,43 @@ impl StateError {
 }
 
 /// The way back that keeps what the site knew.
-const FROM_BACKUP: &str = "where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give \
-                           `outhaul-agent restore FILE`";
+const FROM_BACKUP: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
+                           (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`";
 /// The ways back to a database.
-const FROM_BACKUP_OR_KIT: &str = "where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give \
-                                  `outhaul-agent restore FILE`; without one, enrol this site with a new kit (`outhaul site enrol` at the \
+const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
+                                  (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; \
+                                  without one, enrol this site with a new kit (`outhaul site enrol` at the \
                                   centre), and leave all else in the folder";
+
+/// What to do where the database was exchanged while a process worked with it: nothing where another one is right, else what one does
+/// after a loss.
+fn exchanged_help(path: &Path) -> String {
+    match path.exists() {
+        true => "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works \
+                 with the new one; a command is repeated; where nobody meant to replace the file, stop the service first \
+                 (`systemctl stop outhaul-agent`), put the former one back, with those beside it whose names begin with its name, and start the service"
+            .to_owned(),
+        false => format!(
+            "where the file or its folder was moved, stop the service first (`systemctl stop outhaul-agent`), move it back, with the files \
+             beside it whose names begin with its name, and start the service; where it is lost, {FROM_BACKUP_OR_KIT}: {}",
+            known_again(path)
+        ),
+    }
+}
 
 /// What an enrolment knows again, and what it does not, beside the lost `database`.
 fn known_again(database: &Path) -> String {
     let floors = match database.with_file_name("floors.json").exists() {
         true => "`floors.json` keeps older bundles out",
         false => {
-            "`floors.json` is gone, too, so that only the kept bundles show which older ones are refused (`enrol` says which)"
+            "`floors.json` is gone, too, so that only the kept bundles show which older ones are refused (`enrol` lists them)"
         }
     };
     let holds = match database.with_file_name("holds.json").exists() {
         true => "and what people hold, from `holds.json`",
-        false => "holds are not: give them again",
+        false => {
+            "what people held is not: where something was, give `outhaul-agent hold` again before the next bundle is imported"
+        }
     };
     format!(
         "{floors}; what the kept bundles applied is known again, with values that were set here where their files show them; {holds}"
@@ -278,8 +310,8 @@ fn database_help(code: Option<ErrorCode>) -> &'static str {
              and repeat the command"
         }
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            "the database is damaged, and repeating does not help: where this site has a backup (`outhaul-agent backup` writes it), move \
-             the whole folder aside and give `outhaul-agent restore FILE`; without one, copy the folder away for analysis, move `agent.db` \
+            "the database is damaged, and repeating does not help: stop the service first, where it runs (`systemctl stop outhaul-agent`); then, \
+             where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; without one, copy the folder away for analysis, move `agent.db` \
              in it aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
              the folder"
         }

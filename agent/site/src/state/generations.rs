@@ -11,7 +11,7 @@ use outhaul_bundle::report::AssignmentResult;
 use outhaul_signer::TrustedMetadata;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{StateError, digest, doing, from_json, key, meta, signed, to_json, unsigned};
+use super::{Note, StateError, digest, doing, from_json, key, meta, signed, to_json, unsigned};
 use crate::machine::State;
 
 /// One bundle that this site knows.
@@ -29,8 +29,8 @@ pub struct Generation {
     pub snapshot: Snapshot,
     /// File or URL that it came from.
     pub source: String,
-    /// Why it waits or failed.
-    pub note: String,
+    /// Why it stands there.
+    pub note: Note,
     /// Whether it was active once.
     pub good: bool,
     /// Whether its folder is on disk.
@@ -39,8 +39,7 @@ pub struct Generation {
     pub signers: BTreeSet<String>,
 }
 
-const COLUMNS: &str =
-    "number, index_digest, state, stream, snapshot, source, note, good, whole, signers";
+const COLUMNS: &str = "number, index_digest, state, stream, snapshot, source, note, good, whole, signers, health, blocked";
 
 type Raw = (
     i64,
@@ -52,6 +51,8 @@ type Raw = (
     String,
     bool,
     bool,
+    String,
+    String,
     String,
 );
 
@@ -67,11 +68,26 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
         row.get(7)?,
         row.get(8)?,
         row.get(9)?,
+        row.get(10)?,
+        row.get(11)?,
     ))
 }
 
 fn typed(raw: Raw) -> Result<Generation, StateError> {
-    let (number, index, state, stream, snapshot, source, note, good, whole, signers) = raw;
+    let (
+        number,
+        index,
+        state,
+        stream,
+        snapshot,
+        source,
+        why,
+        good,
+        whole,
+        signers,
+        health,
+        blocked,
+    ) = raw;
     let unknown = || StateError::Value {
         what: "state".into(),
         problem: format!("`{state}`"),
@@ -83,7 +99,11 @@ fn typed(raw: Raw) -> Result<Generation, StateError> {
         stream: from_json("stream", &stream)?,
         snapshot: from_json("snapshot", &snapshot)?,
         source,
-        note,
+        note: Note {
+            why,
+            health,
+            blocked,
+        },
         good,
         whole,
         signers: from_json("signers", &signers)?,
@@ -124,8 +144,8 @@ pub fn one(db: &Connection, number: u64) -> Result<Option<Generation>, StateErro
 pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
     db.execute(
         "INSERT OR REPLACE INTO generation
-         (number, index_digest, state, stream, snapshot, source, note, good, whole, signers)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         (number, index_digest, state, stream, snapshot, source, note, good, whole, signers, health, blocked)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             signed(generation.number),
             generation.index.to_string(),
@@ -133,10 +153,12 @@ pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
             to_json(&generation.stream),
             to_json(&generation.snapshot),
             generation.source,
-            generation.note,
+            generation.note.why,
             generation.good,
             generation.whole,
             to_json(&generation.signers),
+            generation.note.health,
+            generation.note.blocked,
         ],
     )
     .map_err(doing("store a generation"))?;

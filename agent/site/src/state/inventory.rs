@@ -3,8 +3,9 @@
 //! What comes in: intents before a write, confirmations after. What goes out: rows by reconciler and
 //! assignment. An intent counts as ours: after a cut it may or may not have happened.
 
-use outhaul_reconcilers::{Item, Ledger, LedgerError};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use outhaul_reconcilers::{Item, Ledger, LedgerError, Phase};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{StateError, Store, doing, signed, unsigned};
 use crate::cut;
@@ -65,12 +66,39 @@ pub fn items(db: &Connection, assignment: Option<&str>) -> Result<Vec<Item>, Sta
                 digest: row.get(3)?,
                 before: row.get(4)?,
                 generation: unsigned(row.get(5)?),
-                phase: row.get(6)?,
+                phase: phase(row, 6)?,
             })
         })
         .map_err(doing("read the inventory"))?;
     rows.collect::<Result<_, _>>()
         .map_err(doing("read the inventory"))
+}
+
+/// The same without what was left behind, which nothing knows how to remove.
+///
+/// # Errors
+/// As [`items`].
+pub fn present(db: &Connection, assignment: Option<&str>) -> Result<Vec<Item>, StateError> {
+    let mut items = items(db, assignment)?;
+    items.retain(|item| item.phase != Phase::Left);
+    Ok(items)
+}
+
+/// What would be removed where only the assignments stay for which `stays` holds.
+///
+/// # Errors
+/// As [`items`].
+pub fn surplus(db: &Connection, stays: impl Fn(&str) -> bool) -> Result<Vec<Item>, StateError> {
+    let mut items = present(db, None)?;
+    items.retain(|item| !stays(&item.assignment));
+    Ok(items)
+}
+
+/// The phase in a column, of which the table's check knows three.
+fn phase(row: &Row<'_>, column: usize) -> rusqlite::Result<Phase> {
+    let word: String = row.get(column)?;
+    let unknown = || rusqlite::Error::InvalidColumnType(column, word.clone(), Type::Text);
+    Phase::from_word(&word).ok_or_else(unknown)
 }
 
 /// The assignment other than `assignment` under which `item` is listed.
@@ -109,7 +137,7 @@ pub fn put(db: &Connection, item: &Item) -> Result<(), StateError> {
             item.digest,
             item.before,
             signed(item.generation),
-            item.phase,
+            item.phase.as_str(),
         ],
     )
     .map_err(doing("write the inventory"))?;

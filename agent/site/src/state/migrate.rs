@@ -9,7 +9,21 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::{StateError, doing};
 
-const STEPS: [&str; 3] = [V1, V2, V3];
+const STEPS: [&str; 4] = [V1, V2, V3, V4];
+
+// What is said of a bundle, part by part; until then all of it was one text, and its parts were known by how they begin.
+const V4: &str = "
+ALTER TABLE generation ADD COLUMN health TEXT NOT NULL DEFAULT '';
+ALTER TABLE generation ADD COLUMN blocked TEXT NOT NULL DEFAULT '';
+UPDATE generation
+   SET blocked = SUBSTR(note, INSTR(note, 'it cannot go on: ') + 17),
+       note = RTRIM(SUBSTR(note, 1, INSTR(note, 'it cannot go on: ') - 1), '; ')
+ WHERE INSTR(note, 'it cannot go on: ') > 0;
+UPDATE generation
+   SET health = SUBSTR(note, INSTR(note, 'healthy so far; ')),
+       note = RTRIM(SUBSTR(note, 1, INSTR(note, 'healthy so far; ') - 1), '; ')
+ WHERE state = 'soaking' AND INSTR(note, 'healthy so far; ') > 0;
+";
 
 // Which keys signed a bundle: the numbers of a key that the fleet took away keep no other bundle out.
 const V3: &str = "

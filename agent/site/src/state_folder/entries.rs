@@ -56,7 +56,11 @@ impl StateFolder {
         for name in FILES.iter().chain(&DATABASE_FILES) {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_file) {
-                let expected = match is_working_file(name) {
+                // Written anew from the database, where there is one.
+                let is_copy = *name == "holds.json"
+                    && self.instead_of_database().is_none()
+                    && self.database().exists();
+                let expected = match is_working_file(name) || is_copy {
                     true => OWN_WORKING_FILE,
                     false => OWN_FILE,
                 };
@@ -153,6 +157,18 @@ mod tests {
             assert!(refused.contains(&said), "{refused}");
         }
         assert_eq!(fs::read(elsewhere.path().join("file")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn holds_are_written_anew_from_the_database_where_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        fs::create_dir(state.holds()).unwrap();
+        let refused = state.check().unwrap_err().help();
+        assert!(refused.contains("from a backup"), "{refused}");
+        fs::write(state.database(), "rows").unwrap();
+        let refused = state.check().unwrap_err().help();
+        assert!(refused.contains("put nothing in its place"), "{refused}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn rows(db: &Connection, site: &Site) {
             stream: index.stream.clone(),
             snapshot: index.snapshot.clone(),
             source: String::new(),
-            note: String::new(),
+            note: crate::state::Note::default(),
             good: ran || site.earlier.contains(&number),
             whole: true,
             signers: std::collections::BTreeSet::new(),

@@ -10,6 +10,7 @@ use crate::error::AgentError;
 use crate::machine::State;
 use crate::machine::approval::Obstacle;
 use crate::runner;
+use crate::runner::held::{self, Lacking};
 use crate::state::{self, Hold, generations, key};
 
 /// What waits now.
@@ -18,7 +19,9 @@ use crate::state::{self, Hold, generations, key};
 /// [`AgentError`] of the store.
 pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let db = agent.store.read();
-    let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
+    let is_held = state::meta::<Hold>(db, key::HOLD)?.is_some();
+    let lacking = held::lacking(agent)?;
+    let lacking = lacking.first().map_or_else(String::new, Lacking::help);
     let service = agent.state_folder.service_runs();
     let waiting = generations::all(db)?
         .into_iter()
@@ -45,12 +48,17 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 (false, _) => format!("bundle {number} waits: {}", generation.note),
             };
             let now = format!("`outhaul-agent approve {number}` applies it now");
+            let lacks = standing
+                .iter()
+                .any(|(obstacle, _)| *obstacle == Obstacle::HeldContent);
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
-                _ if held => (
+                // How it ends is said for each assignment.
+                _ if lacks => (AttentionKind::HeldContent, lacking.clone()),
+                _ if is_held => (
                     AttentionKind::Hold,
                     format!(
                         "`outhaul-agent hold --release` ends the hold; then the service applies it where it runs, or `outhaul-agent apply`; where it \
-                         waits for something else, `status` says for what, and \
+                         waits for something else, `status` shows for what, and \
                          `outhaul-agent approve {number}` applies it"
                     ),
                 ),

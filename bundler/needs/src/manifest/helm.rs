@@ -6,6 +6,7 @@
 //! need. It asks nobody.
 
 use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
+use outhaul_kit::carried::is_single_version;
 use outhaul_kit::url::UrlParts;
 use std::sync::Arc;
 
@@ -362,7 +363,7 @@ fn elsewhere(spec: &Node) -> Vec<String> {
 /// The name of a chart in a registry; `None` where its version is a range.
 fn oci(url: &str, chart: &str, version: Option<&str>) -> Option<String> {
     let base = url.strip_prefix(SCHEME)?.trim_end_matches('/');
-    let version = version.filter(|version| is_exact(version))?;
+    let version = version.filter(|version| is_single_version(version))?;
     // A tag has no `+`: Helm writes `_` in its place.
     let tag = version.replace('+', "_");
     Some(format!("{base}/{chart}:{tag}"))
@@ -415,15 +416,6 @@ fn component(part: &str) -> String {
 
 fn short(text: &str) -> String {
     Digest::of(text.as_bytes()).hex().chars().take(12).collect()
-}
-
-/// Whether a version is one and no range.
-pub fn is_exact(version: &str) -> bool {
-    let rest = version.strip_prefix('v').unwrap_or(version);
-    let numbers = rest.split(['-', '+']).next().unwrap_or_default();
-    let parts: Vec<&str> = numbers.split('.').collect();
-    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    parts.len() == 3 && parts.iter().all(is_number)
 }
 
 /// What a source of an `Application` fetches from a registry, where it names one version: a digest or a tag.

@@ -15,13 +15,12 @@ use outhaul_gocompat::GoValue;
 use super::{Mode, typing};
 use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+pub use outhaul_control::kinds::AZURE_PREFIX;
 use outhaul_control::model::composition::{PRIORITY_LABEL, Precedence};
 use outhaul_control::model::{
     ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Spanned,
 };
 
-/// How the names of Azure's containers begin.
-pub const AZURE_PREFIX: &str = "azure-app-config";
 /// Labels that say nothing about where a container applies.
 const IGNORED: &[&str] = &[
     "kustomize.toolkit.fluxcd.io/name",

@@ -187,8 +187,11 @@ fn a_chart_is_brought_as_the_artifact_that_helm_pushes_and_is_the_same_anywhere(
         .read(&pulled.manifest.digest, MAX_CHART_ARCHIVE_BYTES)
         .unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
-    assert_eq!(manifest["annotations"][PATH], "charts/app-1.2.3+site.tgz");
-    assert_eq!(manifest["annotations"][REPOSITORY], repository.url());
+    assert_eq!(
+        manifest["annotations"][CHART_PATH],
+        "charts/app-1.2.3+site.tgz"
+    );
+    assert_eq!(manifest["annotations"][CHART_REPOSITORY], repository.url());
     // What is pinned and here is not asked for again.
     repository.log.lock().unwrap().clear();
     let again = repository.pull(&first, "1.2.3+site", Some(pulled.manifest.digest));

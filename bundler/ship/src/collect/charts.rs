@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
+use outhaul_kit::carried::is_single_version;
 use outhaul_kit::url_secrets::without_secrets;
 use outhaul_plane::render::RenderedAssignment;
 
 use super::images::not_brought;
 use super::{Brought, ChartAsked, CollectError, Collector, ImageError};
 use outhaul_needs::chart::{self, Chart};
-use outhaul_needs::{Need, Release, is_exact};
+use outhaul_needs::{Need, Release};
 
 impl Collector<'_> {
     /// What is not known of the charts that were collected, and which images were not verified.
@@ -135,7 +136,7 @@ impl Collector<'_> {
         self.pinned(name, (&shown, travels.to_owned()), at, &|known| {
             let brought = source.bring_chart(asked, sources, known);
             brought.map_err(|mut error| {
-                if !is_exact(asked.version) && !error.is_environment {
+                if !is_single_version(asked.version) && !error.is_environment {
                     let help = "write one of them in `spec.chart.spec.version` (`targetRevision`): a bundle contains one version";
                     error.help = Some(help.to_owned());
                 }

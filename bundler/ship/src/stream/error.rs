@@ -40,6 +40,16 @@ pub enum ProduceError {
         /// The days.
         days: u32,
     },
+    /// A date of a slip that would not count.
+    #[error(
+        "the slip cannot end the bundle that it names at {asked}: that bundle may be installed until {expires}, and metadata that all streams share is valid for as long; nothing was signed"
+    )]
+    Shorter {
+        /// What was asked for.
+        asked: Timestamp,
+        /// When the bundle expires.
+        expires: Timestamp,
+    },
     /// The bundle cannot be attested or sealed.
     #[error(transparent)]
     Finish(#[from] AttestSealError),

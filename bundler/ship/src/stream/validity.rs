@@ -24,16 +24,21 @@ pub fn of_bundle(
     after(issued, SignedDuration::from_hours(HOURS * i64::from(days)))
 }
 
-/// Of a slip that names the bundle `latest`: as it was `asked` for, else as long after its own issue as the bundle was given.
+/// Of a slip that names the bundle `latest`: as it was `asked` for, else as long after its own issue as the bundle was given. What a slip
+/// signs are dates of metadata that all streams share, and those are never shortened: a date before the bundle's own has no effect.
 ///
 /// # Errors
-/// [`ProduceError::Expiry`]
+/// [`ProduceError::Expiry`], [`ProduceError::Shorter`]
 pub fn of_slip(
     issued: Timestamp,
     asked: Option<Timestamp>,
     latest: &Latest,
 ) -> Result<Timestamp, ProduceError> {
     match asked {
+        Some(asked) if asked < latest.expires => Err(ProduceError::Shorter {
+            asked,
+            expires: latest.expires,
+        }),
         Some(expires) => Ok(expires),
         None => after(issued, latest.expires.duration_since(latest.issued)),
     }
@@ -82,7 +87,14 @@ mod tests {
         let later = at("2026-12-01T12:00:00Z");
         let of = |asked| of_slip(later, asked, &latest).unwrap();
         assert_eq!(of(None), at("2026-12-31T12:00:00Z"));
-        assert_eq!(of(Some(later)), later, "asked for");
+        let beyond = at("2037-01-01T00:00:00Z");
+        assert_eq!(of(Some(beyond)), beyond, "asked for");
+        assert_eq!(of(Some(expires)), expires, "the bundle's own date");
+        let shorter = of_slip(later, Some(later), &latest)
+            .unwrap_err()
+            .to_string();
+        assert!(shorter.contains("at 2026-12-01T12:00:00Z"), "{shorter}");
+        assert!(shorter.contains("until 2026-12-21T12:00:00Z"), "{shorter}");
         assert!(of_slip(Timestamp::MAX, None, &latest).is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use outhaul_bundle::hub_api::SiteValueRow;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::Site;
+use outhaul_kit::format_count::format_count;
 use outhaul_plane::explain::key::SetBy;
 use outhaul_plane::explain::requested::{ContainerCandidate, Requested};
 use outhaul_plane::explain::site::SiteExplanation;
@@ -268,8 +269,14 @@ pub(super) fn site(explanation: &SiteExplanation, site: &Site, nearest: &str) ->
     if let Some(place) = &explanation.wave {
         let _ = writeln!(
             out,
-            "  wave {} of {}: takes a bundle {} hours after it was issued",
-            place.wave, place.of, place.after_hours
+            "  wave {} of {}: takes a bundle {} after it was issued",
+            place.wave,
+            place.of,
+            format_count(
+                usize::try_from(place.after_hours).unwrap_or(usize::MAX),
+                "hour",
+                "hours"
+            )
         );
     }
     if explanation.assignments.is_empty() {

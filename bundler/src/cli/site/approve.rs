@@ -15,7 +15,7 @@ use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
 use outhaul_sites::{Approval, Sites};
 
-/// Approve the key of a site's request: the next bundle of its stream says so
+/// Approve the key of a site's request: the next bundle of its stream brings the approval
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul site approve stick/requests/press-7.request --fleet fleet\n\nIt \
@@ -69,7 +69,9 @@ impl Args {
             if known { " (as before)" } else { "" },
             key.id()
         ));
-        say("the next bundle of its stream tells the site, and a hub that gets that bundle");
+        say(
+            "the next bundle of its stream brings it to the site, and to a hub that gets that bundle",
+        );
         Ok(Exit::SUCCESS)
     }
 }

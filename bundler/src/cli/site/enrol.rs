@@ -62,6 +62,8 @@ pub(super) struct Enrolment {
 
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
+        let kit = |there: &[u8]| Kit::from_bytes(there).is_ok();
+        outhaul_load::refuse_file(&self.out, "a kit", kit).map_err(|error| Failure::of(&error))?;
         let fleet = Fleet::open(&self.enrolment.fleet).map_err(fleet_failure)?;
         let before = Sites::of(&fleet).find(self.enrolment.site.as_str())?;
         let new = self.enrolment.new_kit(&fleet)?;

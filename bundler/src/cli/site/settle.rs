@@ -103,7 +103,7 @@ impl Args {
 fn say_unknown(unknown: &[SettledRequest]) {
     for one in unknown {
         say(&format!(
-            "order {} for `{}` stays open: a report says that it is done, and no approved key of `{}` signed that \
+            "order {} for `{}` stays open: a report states that it is done, and no approved key of `{}` signed that \
              report",
             one.number, one.site, one.site
         ));

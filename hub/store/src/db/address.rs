@@ -116,7 +116,7 @@ impl FromStr for Address {
             Some("verify-full") => true,
             Some(_) => {
                 return Err(malformed(
-                    "`sslmode` is `verify-full` (what is not this machine, unless said otherwise) or `disable`: encryption without a verified server protects from no attacker",
+                    "`sslmode` is `verify-full` (the default for another machine) or `disable`: encryption without a verified server protects from no attacker",
                 ));
             }
         };

@@ -84,7 +84,13 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
             .contains("it holds Press theirs, which this assignment did not put there"),
         "{removed:?}"
     );
-    assert!(fixture.memory.0.iter().all(|item| item.phase == "left"));
+    assert!(
+        fixture
+            .memory
+            .0
+            .iter()
+            .all(|item| item.phase == crate::inventory::Phase::Left)
+    );
 
     // Once nobody needs them any more, they go.
     fixture

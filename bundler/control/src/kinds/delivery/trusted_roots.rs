@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_kit::carried::TRUSTED_ROOT;
+
 use super::named_json::{self, NamedJson};
 use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::Shape;
 use crate::model::{CarriedRoot, Spanned};
 
 pub(super) const FIELD: &str = "trustedRoots";
-const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 const ROOTS: NamedJson = NamedJson {
     field: FIELD,
     one: "root",
@@ -57,7 +58,7 @@ fn problem(json: &str) -> Option<String> {
         Err(error) => Some(format!("is not JSON: {error}")),
         Ok(value) => {
             let kind = value["mediaType"].as_str().unwrap_or_default();
-            (!kind.starts_with(MEDIA_TYPE))
+            (!kind.starts_with(TRUSTED_ROOT))
                 .then(|| format!("is not a trusted root: its `mediaType` is `{kind}`"))
         }
     }

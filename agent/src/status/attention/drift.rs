@@ -1,0 +1,133 @@
+//! What of the active bundle, and of what people hold, differs on this host at this moment.
+//!
+//! What comes in: the memory, the kept generations, and what their reconcilers say. What goes out: one entry for each assignment that
+//! differs, with what corrects it; or why that cannot be looked at. It changes nothing.
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_reconcilers::{ApplyError, Desired, Reconciler, folder};
+
+use crate::agent::Agent;
+use crate::attention::{Attention, AttentionKind};
+use crate::error::AgentError;
+use crate::machine::State;
+use crate::runner::{self, held};
+use crate::state::{self, generations, key};
+
+/// Assignments that differ at this moment.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub(super) fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let db = agent.store.read();
+    let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
+        return Ok(Vec::new());
+    };
+    let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
+    if generations::all(db)?.iter().any(|g| at_work(g.state)) {
+        return Ok(Vec::new());
+    }
+    Ok(match differing(agent, active) {
+        Ok(differing) => differing,
+        Err(error) => vec![not_comparable(agent, active, error)],
+    })
+}
+
+fn differing(agent: &Agent, active: u64) -> Result<Vec<Attention>, AgentError> {
+    let index = runner::index_of(agent, active)?;
+    let reconcilers = agent.reconcilers(&index)?;
+    let mut differing = Vec::new();
+    for desired in held::free(agent, &index)? {
+        let name = desired.assignment.name.as_str();
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        let Some(verdict) = verdict(agent, reconciler, &desired)? else {
+            continue;
+        };
+        let message = format!("`{name}` differs from bundle {active}: {}", verdict.message);
+        let help = match is_in_the_way(reconciler, &verdict) {
+            true => format!(
+                "{IN_THE_WAY}, then `outhaul-agent apply` puts back what was applied; until then the service cannot either"
+            ),
+            false => "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in agent.toml), and corrects it where the \
+                      stream's drift policy is `correct`"
+                .to_owned(),
+        };
+        differing.push(drift(name, message, help));
+    }
+    for (name, hold) in held::all(agent)? {
+        let Some(desired) = held::kept(agent, &name, &hold) else {
+            continue;
+        };
+        let number = desired.generation;
+        let reconcilers = agent.reconcilers(&runner::index_of(agent, number)?)?;
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        let Some(verdict) = verdict(agent, reconciler, &desired)? else {
+            continue;
+        };
+        let message = format!(
+            "`{name}` is held by {}, and differs from bundle {number}, at which it is held: {}",
+            hold.who, verdict.message
+        );
+        let back = match is_in_the_way(reconciler, &verdict) {
+            true => format!("{IN_THE_WAY}, then "),
+            false => String::new(),
+        };
+        let help = format!(
+            "{back}`outhaul-agent apply` puts `{name}` back to what bundle {number} brought, and it stays held there; the service does not correct what \
+             is held"
+        );
+        differing.push(drift(&name, message, help));
+    }
+    Ok(differing)
+}
+
+/// Where applying again is refused.
+const IN_THE_WAY: &str = "move away what is named there";
+
+/// Whether something stands in the place of an applied file that no correction removes.
+fn is_in_the_way(reconciler: &dyn Reconciler, verdict: &AssignmentResult) -> bool {
+    reconciler.kind() == folder::KIND && verdict.steps.iter().any(|step| step.status == "failed")
+}
+
+/// What the reconciler says of an assignment that is not as desired.
+fn verdict(
+    agent: &Agent,
+    reconciler: &dyn Reconciler,
+    desired: &Desired,
+) -> Result<Option<AssignmentResult>, AgentError> {
+    let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
+    let verdict = match reconciler.health_waits() {
+        true => Some(reconciler.observe(desired, &recorded, &agent.heartbeat)?),
+        false => reconciler.health(desired, &recorded, &agent.heartbeat)?,
+    };
+    Ok(verdict.filter(|verdict| verdict.status != ComplianceStatus::Compliant))
+}
+
+fn drift(name: &str, message: String, help: String) -> Attention {
+    Attention {
+        what: AttentionKind::Drift,
+        message,
+        help,
+        assignment: Some(name.to_owned()),
+    }
+}
+
+/// Why nothing can be compared.
+fn not_comparable(agent: &Agent, active: u64, error: AgentError) -> Attention {
+    let what = match &error {
+        AgentError::Apply(ApplyError::Helper { .. }) => AttentionKind::ApplyHelper,
+        _ => AttentionKind::Drift,
+    };
+    let message = match &error {
+        AgentError::Generation(_) if !agent.state_folder.generation(active).is_dir() => format!(
+            "the files of bundle {active} are not on this machine, so that what runs here cannot be compared with it"
+        ),
+        error => format!("what runs cannot be compared with bundle {active}: {error}"),
+    };
+    let help = match error {
+        AgentError::Generation(_) => {
+            format!("import bundle {active} again, which brings its folder back, or a newer bundle")
+        }
+        other => other.help(),
+    };
+    Attention::of_site(what, message, help)
+}

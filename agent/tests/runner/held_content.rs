@@ -1,0 +1,155 @@
+//! Assignments that are held while the database is lost, or restored without content: what they keep, and what waits for it.
+//!
+//! What must come out: a newer bundle leaves a held assignment at what it keeps, which is compared and put back; where what it keeps is not here,
+//! the bundle waits and says for what, and that is not deleted.
+
+use std::fs;
+
+use outhaul_test_kit::{Centre, Draft, Load};
+
+use crate::site::{Site, assert_reports, stdout};
+
+fn two(centre: &Centre, text: &str) -> std::path::PathBuf {
+    let load = |name: &str| Load::new(name).file("a", text);
+    centre.publish(&Draft::new([load("hello"), load("other")]))
+}
+
+const HOLD: [&str; 7] = [
+    "hold",
+    "--assignment",
+    "hello",
+    "--who",
+    "ann",
+    "--why",
+    "repair",
+];
+const RELEASE: [&str; 4] = ["hold", "--release", "--assignment", "hello"];
+const SENTENCE: &str = "`hello` is held at what bundle 2 brought, and bundle 2 is not here";
+
+/// A site that runs bundle 2 with `hello` held, and the bundles 2 and 3.
+fn held() -> (Centre, Site, [std::path::PathBuf; 2]) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&two(&centre, "one"));
+    let second = two(&centre, "two");
+    site.take(&second);
+    site.ok(&HOLD);
+    let third = two(&centre, "three");
+    (centre, site, [second, third])
+}
+
+fn lose_database(site: &Site) {
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let _ = fs::remove_file(site.state().join(name));
+    }
+}
+
+/// Bundle 3 runs, and `hello` is what bundle 2 brought: compared with it, and put back to it.
+fn keeps_two(site: &Site) {
+    let applied = site.applied();
+    assert_eq!(applied["hello/a"], b"two");
+    assert_eq!(applied["other/a"], b"three");
+    let printed = stdout(&site.run(&["status"]));
+    let line = "hello: held, not as the active bundle has it: held by ann: repair; it keeps what bundle 2 brought";
+    assert!(printed.contains(line), "{printed}");
+    let file = site.state().join("applied/hello/a");
+    fs::write(&file, "mine").unwrap();
+    let printed = stdout(&site.run(&["status"]));
+    let drift = "differs from bundle 2, at which it is held: 1 of 1 files";
+    assert!(printed.contains(drift), "{printed}");
+    // As advised, and it stays held.
+    let advice =
+        "`outhaul-agent apply` puts `hello` back to what bundle 2 brought, and it stays held there";
+    assert!(printed.contains(advice), "{printed}");
+    site.ok(&["apply"]);
+    assert_eq!(fs::read(&file).unwrap(), b"two");
+    assert!(stdout(&site.run(&["status"])).contains(line));
+    site.ok(&RELEASE);
+    assert_eq!(site.applied()["hello/a"], b"three");
+}
+
+/// Bundle 3 waits for what `hello` keeps, and no approval lifts that; the release of the hold does.
+fn waits_until_it_is_released(site: &Site, third: &std::path::Path) {
+    let waits = site.ok(&["import", third.to_str().unwrap()]);
+    assert_eq!(waits["state"], "gated", "{waits}");
+    assert!(
+        waits["message"].as_str().unwrap().contains(SENTENCE),
+        "{waits}"
+    );
+    site.run(&["approve", "3"]);
+    assert_ne!(site.active(), Some(3));
+    let status = site.status();
+    let attention = &status["attention"];
+    assert_eq!(attention[0]["what"], "held-content", "{attention}");
+    let printed = stdout(&site.run(&["status"]));
+    let too_old = "bundle 2 is older than what this site has accepted, and is refused";
+    assert!(printed.contains(SENTENCE), "{printed}");
+    assert!(printed.contains(too_old), "{printed}");
+    assert!(!printed.contains("not installed yet"), "{printed}");
+    site.ok(&RELEASE);
+    site.ok(&["apply"]);
+    assert_eq!(site.active(), Some(3));
+    assert_eq!(site.applied()["hello/a"], b"three");
+}
+
+#[test]
+fn after_a_lost_database_a_held_assignment_keeps_its_content_beside_a_newer_bundle() {
+    let (centre, site, [_, third]) = held();
+    lose_database(&site);
+    let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    assert_reports(&enrolled, 0, &["is held again"]);
+    site.take(&third);
+    assert!(site.state().join("generations/2").is_dir());
+    keeps_two(&site);
+}
+
+#[test]
+fn a_newer_bundle_waits_where_what_a_held_assignment_keeps_cannot_be_verified() {
+    let (centre, site, [second, third]) = held();
+    lose_database(&site);
+    let bad = site.state().join("generations/2/metadata/timestamp.json");
+    fs::write(bad, "{}").unwrap();
+    let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let first = "import bundle 2 first (`outhaul-agent import FOLDER`), or release the hold: `outhaul-agent hold --release --assignment hello`";
+    assert_reports(&enrolled, 0, &["is held again", SENTENCE, first]);
+    let printed = stdout(&site.run(&["status"]));
+    assert!(
+        printed.contains(SENTENCE) && printed.contains(first),
+        "{printed}"
+    );
+    assert!(!printed.contains("or a newer bundle"), "{printed}");
+
+    let as_advised = site.copy();
+    as_advised.take(&second);
+    as_advised.take(&third);
+    keeps_two(&as_advised);
+
+    let waits = site.ok(&["import", third.to_str().unwrap()]);
+    assert_eq!(waits["state"], "gated", "{waits}");
+    assert!(site.state().join("generations/2").is_dir());
+    waits_until_it_is_released(&site, &third);
+}
+
+#[test]
+fn a_newer_bundle_waits_where_a_restored_site_has_no_content_for_a_held_assignment() {
+    let (_centre, site, [second, third]) = held();
+    let file = site.folder.path().join("drone-7.backup");
+    let file = file.to_str().unwrap();
+    let digest = site.ok(&["backup", "--to", file])["digest"].clone();
+    let machine = || {
+        let machine = Site {
+            name: site.name.clone(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let digest = digest.as_str().unwrap();
+        machine.ok(&["restore", file, "--digest", digest, "--who", "ann"]);
+        machine
+    };
+    let as_advised = machine();
+    let printed = stdout(&as_advised.run(&["status"]));
+    assert!(printed.contains("import bundle 2 first"), "{printed}");
+    as_advised.take(&second);
+    as_advised.take(&third);
+    keeps_two(&as_advised);
+    waits_until_it_is_released(&machine(), &third);
+}

@@ -1,0 +1,105 @@
+//! The same stick or file imported again: it ends as it did before, and says that there is nothing new. What is over is not repeated, and
+//! what is many times the same is said once.
+
+use std::fs;
+
+use outhaul_test_kit::{Centre, Draft};
+
+use crate::site::{Site, assert_reports, code, stderr, stdout};
+
+#[test]
+fn the_active_bundle_brought_again_after_a_newer_slip_is_nothing_new_and_no_refusal() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let one = centre.publish(&Draft::hello("one"));
+    site.take(&one);
+    let stick = tempfile::tempdir().unwrap();
+    fs::copy(&one, stick.path().join("one.outhaul")).unwrap();
+    fs::copy(centre.slip("drone"), stick.path().join("drone.slip")).unwrap();
+    let known = "bundle 1 is already active; nothing was applied";
+    for new in ["floors raised", "known already"] {
+        let printed = site.import(stick.path());
+        assert_eq!(code(&printed), 0, "{printed:?}");
+        let said = stdout(&printed);
+        assert!(said.contains(new) && said.contains(known), "{said}");
+        let printed = site.import(&one);
+        assert_eq!(code(&printed), 0, "{printed:?}");
+        assert!(stdout(&printed).contains(known), "{printed:?}");
+    }
+    // An older one is refused all the same.
+    site.take(&centre.publish(&Draft::hello("two")));
+    assert_reports(&site.import(&one), 4, &["this site has accepted"]);
+}
+
+#[test]
+fn a_damaged_bundle_of_unknown_number_is_the_same_exit_code_each_time() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    let one = centre.publish(&Draft::hello("one"));
+    fs::copy(&one, stick.path().join("one.outhaul")).unwrap();
+    let two = fs::read(centre.publish(&Draft::hello("two"))).unwrap();
+    fs::write(stick.path().join("two.outhaul"), &two[..3000]).unwrap();
+    for first in ["bundle 1 is active", "bundle 1 is already active"] {
+        let printed = site.import(stick.path());
+        let words = ["`two.outhaul` is refused", "may be newer than bundle 1"];
+        assert_reports(&printed, 1, &words);
+        assert!(stdout(&printed).starts_with(first), "{printed:?}");
+    }
+}
+
+#[test]
+fn of_many_files_that_one_rule_refuses_the_first_are_reported_and_the_others_named() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    let whole = fs::read(centre.publish(&Draft::hello("one"))).unwrap();
+    for n in 100..135 {
+        let name = format!("{n}.outhaul");
+        fs::write(stick.path().join(name), &whole[..3000]).unwrap();
+    }
+    let words = [
+        "the same rule, `truncated`, refused 25 more: `110.outhaul`, ",
+        "`134.outhaul`; `outhaul-agent plan FILE`",
+    ];
+    let printed = site.import(stick.path());
+    assert_reports(&printed, 4, &words);
+    let said = stderr(&printed);
+    assert_eq!(said.matches("` is refused, nothing").count(), 10, "{said}");
+}
+
+#[test]
+fn a_bundle_that_failed_has_no_line_any_more_when_a_newer_one_runs() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let beside = site.state().join("applied/hello/manifest.yaml/foreign");
+    fs::create_dir_all(&beside).unwrap();
+    let failed = site.import(&centre.publish(&Draft::hello("one")));
+    assert_eq!(code(&failed), 1, "{failed:?}");
+    let lines = || stdout(&site.run(&["status"]));
+    assert!(lines().contains("bundle 1 is failed"), "{}", lines());
+    fs::remove_dir_all(site.state().join("applied")).unwrap();
+    site.take(&centre.publish(&Draft::hello("two")));
+    assert!(!lines().contains("bundle 1 is"), "{}", lines());
+    assert_eq!(site.state_of(1), "failed", "JSON has all");
+}
+
+#[test]
+fn releasing_what_nobody_holds_is_done_and_an_unknown_name_is_refused() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    for release in [
+        &["hold", "--release"][..],
+        &["hold", "--release", "--assignment", "hello"],
+    ] {
+        let printed = site.run(release);
+        assert_eq!(code(&printed), 0, "{printed:?}");
+        assert!(
+            stdout(&printed).contains("nothing was changed"),
+            "{printed:?}"
+        );
+    }
+    let unknown = site.run(&["hold", "--release", "--assignment", "helo"]);
+    assert_reports(&unknown, 1, &["no assignment `helo`"]);
+}

@@ -293,11 +293,30 @@ pub struct AssignmentResult {
 pub struct StepResult {
     /// The task's name, the object's or the file's.
     pub name: String,
-    /// `ok`, `changed`, `failed`, `skipped`, `removed`.
+    /// `ok`, `changed`, `failed`, `skipped`, `removed`; [`Self::HELD`].
     pub status: String,
     /// The message, shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+impl StepResult {
+    /// The status of the entry that states who holds the assignment: its content is not to be that of the bundle.
+    pub const HELD: &'static str = "held";
+
+    /// The entry that states who holds the assignment, in one sentence.
+    pub fn held(sentence: String) -> Self {
+        Self {
+            name: "hold".to_owned(),
+            status: Self::HELD.to_owned(),
+            message: sentence,
+        }
+    }
+
+    /// Whether it is that entry.
+    pub fn is_held(&self) -> bool {
+        self.status == Self::HELD
+    }
 }
 
 /// Whether an assignment is as it should be.

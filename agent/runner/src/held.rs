@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_reconcilers::{Desired, outcome, shortened};
 
 pub use crate::state::holds::{forget, sentence};
@@ -157,16 +157,17 @@ pub fn results(agent: &Agent, index: &Index) -> Result<Vec<AssignmentResult>, Ag
             // One that neither runs nor is wanted has nothing to be said of.
             if let Some(wanted) = wanted {
                 let message = sentence(&hold, hold.generation);
+                let held = vec![StepResult::held(message.clone())];
                 results.push(match hold.generation {
                     None => {
                         let waits = ComplianceStatus::InProgress;
-                        outcome::result(&wanted, waits, &message, Vec::new())
+                        outcome::result(&wanted, waits, &message, held)
                     }
                     Some(number) => {
                         let unknown = format!(
                             "{message}; bundle {number} is not here, and what runs cannot be compared with it"
                         );
-                        outcome::failed(&wanted, &unknown, Vec::new())
+                        outcome::failed(&wanted, &unknown, held)
                     }
                 });
             }
@@ -180,6 +181,8 @@ pub fn results(agent: &Agent, index: &Index) -> Result<Vec<AssignmentResult>, Ag
         let mut result =
             found.unwrap_or_else(|error| outcome::failed(&desired, &error.to_string(), Vec::new()));
         let message = sentence(&hold, hold.generation);
+        result.steps.insert(0, StepResult::held(message.clone()));
+        result.steps.truncate(outcome::MAX_STEPS);
         result.message = match result.message.as_str() {
             "" => message,
             more => shortened(&format!("{message}; {more}")),

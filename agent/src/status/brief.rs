@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::SignedDuration;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 
 use outhaul_site::backup::restore::Restored;
 
@@ -114,7 +114,12 @@ pub(super) fn differing(assignment: &AssignmentResult) -> Vec<String> {
     if assignment.status == ComplianceStatus::Compliant {
         return Vec::new();
     }
-    let quiet = |status: &str| matches!(status, "ok" | "skipped" | "applied" | "removed");
+    let quiet = |status: &str| {
+        matches!(
+            status,
+            "ok" | "skipped" | "applied" | "removed" | StepResult::HELD
+        )
+    };
     let mut lines: Vec<String> = assignment
         .steps
         .iter()

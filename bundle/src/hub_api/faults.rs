@@ -120,6 +120,9 @@ pub struct FaultDetail {
     pub message: String,
     /// Tasks, objects or files that are not well, with what is said of each.
     pub steps: Vec<String>,
+    /// Whether a person on site holds it, so that its content is not to be that of the bundle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 /// Something that a site did by itself, or that people did there.

@@ -20,9 +20,6 @@ use crate::{BlameError, BlameRequest};
 /// Most commits of one source that are looked at.
 const MOST_COMMITS: usize = 500;
 
-/// Begins what an agent reports of an assignment that a person holds.
-const HELD: &str = "held by ";
-
 /// What was found.
 #[derive(Default)]
 pub(crate) struct Walk {
@@ -67,8 +64,7 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Walk {
         found.candidates.push(content);
     }
     // What a person holds at another bundle's content differs from the bundle, and nobody changed it.
-    let is_held =
-        |detail: &FaultDetail| detail.message.starts_with(HELD) && detail.steps.is_empty();
+    let is_held = |detail: &FaultDetail| detail.held && detail.steps.is_empty();
     let details = &fault.bad.details;
     if fault.kind == FaultKind::Drifted && (details.is_empty() || !details.iter().all(is_held)) {
         found.candidates.push(Candidate::drift());

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use outhaul_bundle::report::AssignmentResult;
+use outhaul_bundle::report::{AssignmentResult, StepResult};
 use outhaul_reconcilers::shortened;
 use outhaul_signer::LowerBound;
 use rusqlite::Connection;
@@ -142,7 +142,7 @@ pub fn store(db: &Connection, holds: &BTreeMap<String, AssignmentHold>) -> Resul
     set_meta(db, key::HELD, some)
 }
 
-/// Of assignments that are released, the last results no longer say that they are held. Whether they are as the active bundle
+/// Of assignments that are released, the last results no longer state that they are held. Whether they are as the active bundle
 /// has them is found when it is applied for them, or at the next look.
 ///
 /// # Errors
@@ -156,11 +156,14 @@ pub fn forget(
     };
     let before = results.clone();
     for result in &mut results {
-        if let Some(hold) = released.get(result.name.as_str())
-            && let Some(more) = result
-                .message
-                .strip_prefix(&sentence(hold, hold.generation))
-        {
+        if !released.contains_key(result.name.as_str()) {
+            continue;
+        }
+        let Some(at) = result.steps.iter().position(StepResult::is_held) else {
+            continue;
+        };
+        let held = result.steps.remove(at);
+        if let Some(more) = result.message.strip_prefix(&held.message) {
             result.message = more.trim_start_matches("; ").to_owned();
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::hub_api::{FaultDetail, FaultKind, SiteAct, SiteFault, SiteLook};
 use outhaul_bundle::index::KEPT;
 use outhaul_bundle::report::{
-    ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
+    ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent, StepResult,
 };
 use outhaul_gate::{fold, time};
 
@@ -308,12 +308,13 @@ fn details(event: &GenerationEvent, only: Option<&BTreeSet<String>>) -> Vec<Faul
             steps: result
                 .steps
                 .iter()
-                .filter(|step| !matches!(step.status.as_str(), "ok" | "skipped"))
+                .filter(|step| !step.is_held() && !matches!(step.status.as_str(), "ok" | "skipped"))
                 .map(|step| match step.message.as_str() {
                     "" => format!("{}: {}", step.name, step.status),
                     message => format!("{}: {}: {message}", step.name, step.status),
                 })
                 .collect(),
+            held: result.steps.iter().any(StepResult::is_held),
         })
         .collect()
 }

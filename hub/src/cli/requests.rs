@@ -165,15 +165,14 @@ pub(super) fn find(
             "compare the fingerprint with the one that `outhaul-agent status` shows on the machine, and \
              name it with `--fingerprint`; nothing was changed",
         ),
-        Selected::None(_) if let Some(short) = too_short(fingerprint) => (
-            format!("{short}; this waits:\n{all}"),
-            "name all of the fingerprint, or its first 16 digits or more; nothing was changed",
-        ),
         Selected::None(_) => (
-            format!(
-                "no request for site `{site}` has a key whose fingerprint begins with \
-                 `{fingerprint}`; this waits:\n{all}"
-            ),
+            match too_short(fingerprint) {
+                Some(short) => format!("{short}; this waits:\n{all}"),
+                None => format!(
+                    "no request for site `{site}` has a key whose fingerprint begins with \
+                     `{fingerprint}`; this waits:\n{all}"
+                ),
+            },
             "name all of the fingerprint, or its first 16 digits or more; nothing was changed",
         ),
         Selected::Several(several) => (

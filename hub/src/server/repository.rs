@@ -4,8 +4,7 @@
 //! or in parts. A link, FIFO, socket or device at any level is not followed, not opened, and logged, so that nothing
 //! outside the folder leaves this machine. A disk or a mount that hangs holds a bounded number of threads, and none that the rest needs.
 
-use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::future::Future as _;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -71,16 +70,9 @@ struct Inner {
 }
 
 /// Every thread that reads the folder is busy, or what one does takes too long.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the disk of the published folder does not answer in time; try again later")]
 struct Hangs;
-
-impl fmt::Display for Hangs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the disk of the published folder does not answer in time; try again later")
-    }
-}
-
-impl std::error::Error for Hangs {}
 
 impl Published {
     fn new(folder: PathBuf, threads: usize, within: Duration) -> Self {
@@ -147,83 +139,62 @@ impl Published {
 }
 
 /// What lies there is not handed out: it is no regular file, or this program may not read it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 struct Refused(FileError);
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// What there is of this name below the folder.
-enum Found {
-    Folder,
-    File(File, Metadata),
-}
-
-fn find(folder: &Path, relative: &Path) -> io::Result<Found> {
-    let parts = relative.components();
-    let name: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
-    let failed = |error: FileError| {
-        let refused = error
-            .source
-            .get_ref()
-            .is_some_and(|why| why.is::<Unexpected>());
-        match refused || error.source.kind() == io::ErrorKind::PermissionDenied {
-            true => io::Error::other(Refused(error)),
-            false => io::Error::new(error.source.kind(), error.to_string()),
-        }
-    };
-    // Opened each time: who publishes may put another folder in its place.
-    let published = Media::open(folder).map_err(failed)?;
-    if name.as_os_str().is_empty() {
-        return Ok(Found::Folder);
-    }
-    match published.open_file(&name) {
-        Ok(Some(file)) => {
-            let about = file.metadata()?;
-            Ok(Found::File(file, about))
-        }
-        Ok(None) => Err(io::ErrorKind::NotFound.into()),
-        Err(error) => {
-            let found = error.source.get_ref().and_then(|why| why.downcast_ref());
-            match found {
-                Some(Unexpected { found, .. }) if *found == A_FOLDER => Ok(Found::Folder),
-                _ => Err(failed(error)),
-            }
-        }
-    }
-}
-
-/// How `kit::media` calls a folder in the place of a file.
-const A_FOLDER: &str = "a folder";
 
 /// What is known of a file or folder.
 struct About {
     is_folder: bool,
     bytes: u64,
-    modified: io::Result<SystemTime>,
+    modified: Option<SystemTime>,
 }
 
-impl From<&Found> for About {
-    fn from(found: &Found) -> Self {
-        match found {
-            Found::Folder => Self {
-                is_folder: true,
-                bytes: 0,
-                modified: Err(io::ErrorKind::Unsupported.into()),
-            },
-            Found::File(_, about) => Self {
-                is_folder: false,
-                bytes: about.len(),
-                modified: about.modified(),
-            },
+/// What there is of this name below the folder; a file is open.
+fn find(folder: &Path, relative: &Path) -> io::Result<(Option<File>, About)> {
+    let parts = relative.components();
+    let name: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
+    let a_folder = About {
+        is_folder: true,
+        bytes: 0,
+        modified: None,
+    };
+    // Opened each time: who publishes may put another folder in its place.
+    let published = Media::open(folder).map_err(failed)?;
+    if name.as_os_str().is_empty() {
+        return Ok((None, a_folder));
+    }
+    let file = match published.open_file(&name) {
+        Ok(file) => file.ok_or(io::ErrorKind::NotFound)?,
+        Err(error) if unexpected(&error).is_some_and(|it| it.found == A_FOLDER) => {
+            return Ok((None, a_folder));
         }
+        Err(error) => return Err(failed(error)),
+    };
+    let known = file.metadata()?;
+    let about = About {
+        is_folder: false,
+        bytes: known.len(),
+        modified: known.modified().ok(),
+    };
+    Ok((Some(file), about))
+}
+
+fn failed(error: FileError) -> io::Error {
+    let kind = error.source.kind();
+    match unexpected(&error).is_some() || kind == io::ErrorKind::PermissionDenied {
+        true => io::Error::other(Refused(error)),
+        false => io::Error::new(kind, error.to_string()),
     }
 }
+
+/// What lies there instead of a file or a folder, where something does.
+fn unexpected(error: &FileError) -> Option<&Unexpected> {
+    error.source.get_ref()?.downcast_ref()
+}
+
+/// How `kit::media` calls a folder in the place of a file.
+const A_FOLDER: &str = "a folder";
 
 impl served::Metadata for About {
     fn is_dir(&self) -> bool {
@@ -232,9 +203,7 @@ impl served::Metadata for About {
 
     fn modified(&self) -> io::Result<SystemTime> {
         self.modified
-            .as_ref()
-            .copied()
-            .map_err(|error| error.kind().into())
+            .ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     fn len(&self) -> u64 {
@@ -254,17 +223,15 @@ impl served::Backend for Published {
         let published = self.clone();
         Box::pin(async move {
             let within = Arc::clone(&published.0);
-            match published.work(move || find(&within.folder, &name)).await? {
-                Found::Folder => Err(io::ErrorKind::NotFound.into()),
-                Found::File(file, about) => Ok(Opened {
-                    published,
-                    file: Arc::new(file),
-                    bytes: about.len(),
-                    modified: about.modified().ok(),
-                    at: 0,
-                    reading: None,
-                }),
-            }
+            let (file, about) = published.work(move || find(&within.folder, &name)).await?;
+            Ok(Opened {
+                published,
+                file: Arc::new(file.ok_or(io::ErrorKind::NotFound)?),
+                bytes: about.bytes,
+                modified: about.modified,
+                at: 0,
+                reading: None,
+            })
         })
     }
 
@@ -273,7 +240,7 @@ impl served::Backend for Published {
         Box::pin(async move {
             let within = Arc::clone(&published.0);
             let found = published.work(move || find(&within.folder, &name)).await?;
-            Ok(About::from(&found))
+            Ok(found.1)
         })
     }
 }
@@ -296,9 +263,7 @@ impl served::File for Opened {
         std::future::ready(Ok(About {
             is_folder: false,
             bytes: self.bytes,
-            modified: self
-                .modified
-                .ok_or_else(|| io::ErrorKind::Unsupported.into()),
+            modified: self.modified,
         }))
     }
 }

@@ -291,6 +291,8 @@ pub enum SiteStatus {
     Drifted,
     /// Applying or health failed.
     Failed,
+    /// Its newest report is dated long after the hub received it, by a clock that it calls trusted.
+    FutureDated,
     /// Reports are missing that may report a failure.
     Gap,
     /// It is applying the bundle.
@@ -354,6 +356,7 @@ impl SiteStatus {
             Self::Deferred => "deferred",
             Self::Drifted => "drifted",
             Self::Failed => "failed",
+            Self::FutureDated => "future-dated",
             Self::Gap => "gap",
             Self::InProgress => "in-progress",
             Self::NeverReported => "never-reported",

@@ -61,6 +61,10 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
             "a choice between machines is not made here".to_owned(),
             "`outhaul-hub choose` makes one",
         )),
+        ActKind::Clock => Err(usage(
+            "what is said of the clock is not put on record here".to_owned(),
+            "`outhaul-hub clock` does",
+        )),
     }
 }
 
@@ -72,6 +76,9 @@ fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubErr
         }
         Some((found, _)) if found.kind == ActKind::Choose => {
             format!("{id} is a choice between machines: another choice replaces it")
+        }
+        Some((found, _)) if found.kind == ActKind::Clock => {
+            format!("{id} states that the clock was ahead, which stays")
         }
         Some((_, true)) => format!("{id} was withdrawn before"),
         Some((_, false)) => return Ok(None),
@@ -113,6 +120,10 @@ pub fn sentence(act: &Act) -> String {
         ActKind::Choose => format!(
             "the machine of report {} is site `{site}`",
             gate::short(act.chosen.as_deref().unwrap_or_default())
+        ),
+        ActKind::Clock => format!(
+            "the clock was ahead until decision {}",
+            act.chosen.as_deref().unwrap_or_default()
         ),
         ActKind::Defer => format!("site `{site}` is deferred{until}"),
         ActKind::Hold => match &act.commit {

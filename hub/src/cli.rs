@@ -13,6 +13,7 @@ mod backup;
 mod caller;
 mod carry;
 mod choose;
+mod clock;
 mod compact;
 mod completions;
 mod database;
@@ -36,12 +37,16 @@ mod sites;
 mod token;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::signals;
+
+/// The state folder where nothing names another one, and the variable that does.
+const STATE: &str = "/var/lib/outhaul-hub";
+const STATE_VARIABLE: &str = "OUTHAUL_HUB_STATE";
 
 /// Outhaul's hub: takes signed reports in, shows desired and actual state, and decides promotion gates.
 #[derive(Debug, Parser)]
@@ -69,8 +74,8 @@ pub(crate) struct Common {
         long,
         global = true,
         value_name = "DIR",
-        env = "OUTHAUL_HUB_STATE",
-        default_value = "/var/lib/outhaul-hub"
+        env = STATE_VARIABLE,
+        default_value = STATE
     )]
     state: PathBuf,
     /// File with the passphrase of the hub's key (mode 0600); else `$OUTHAUL_HUB_PASSPHRASE`, else the
@@ -93,6 +98,7 @@ enum Command {
     Caller(caller::Args),
     Carry(carry::Args),
     Choose(choose::Args),
+    Clock(clock::Args),
     Explanation(explanations::Args),
     Faults(faults::Args),
     Gate(gate::Args),
@@ -139,6 +145,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         command,
     } = cli;
     messages.apply();
+    let by_itself = std::env::var_os(STATE_VARIABLE).unwrap_or_else(|| STATE.into());
+    if common.state != Path::new(&by_itself) {
+        console::place::name("outhaul-hub", "--state", &common.state);
+    }
     if !matches!(command, Command::Serve(_)) {
         signals::watch();
     }
@@ -154,6 +164,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Caller(args) => caller::run(&common, &args),
         Command::Carry(args) => carry::run(&common, &args),
         Command::Choose(args) => choose::run(&common, &args),
+        Command::Clock(args) => clock::run(&common, &args),
         Command::Explanation(args) => explanations::run(&common, &args),
         Command::Faults(args) => faults::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),

@@ -125,6 +125,17 @@ impl HubError {
         }
     }
 
+    /// Whether the database is damaged.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error)
+            | Self::State(StateError::Store(error))
+            | Self::Ingest(IngestError::Store(error)) => error.is_damage(),
+            Self::Removal { source, .. } => source.is_damage(),
+            _ => false,
+        }
+    }
+
     /// Whether the database's server cannot be reached or went away.
     pub fn is_gone(&self) -> bool {
         match self {

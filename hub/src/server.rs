@@ -31,6 +31,7 @@ mod problem;
 mod rate;
 mod removals;
 mod reported;
+mod repository;
 mod shared;
 mod shown;
 mod values;
@@ -54,7 +55,6 @@ use outhaul_telemetry::OtlpSettings;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
-use tower_http::services::ServeDir;
 
 use crate::alerting;
 use crate::error::HubError;
@@ -110,7 +110,7 @@ pub fn serve(
     let mut router = api::router(Arc::clone(&shared));
     if let Some(folder) = &options.repository {
         // What sites accept of it is in its signatures, so that no more is needed than files.
-        router = router.nest_service("/repository", ServeDir::new(folder));
+        router = router.nest("/repository", repository::router(folder.clone()));
     }
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(alerts) = &options.alerts {

@@ -123,7 +123,7 @@ pub enum StateError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// Another server runs on this state.
-    #[error("another `outhaul-hub serve` runs on `{}`", folder.display())]
+    #[error("another `serve` of this hub runs on `{}`", folder.display())]
     Locked {
         /// The folder.
         folder: PathBuf,
@@ -494,6 +494,6 @@ impl Hub {
         let locked = || StateError::Locked {
             folder: self.folder.clone(),
         };
-        lock::take(&path).map_err(failed)?.ok_or_else(locked)
+        lock::take_own(&path).map_err(failed)?.ok_or_else(locked)
     }
 }

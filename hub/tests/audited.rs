@@ -5,13 +5,18 @@ use std::fs;
 use outhaul_audit::{Audit, Recomputed};
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::ComplianceStatus as C;
-use outhaul_gate::audit::{AuditLine, END_TYPE, End, Link};
+use outhaul_gate::audit::{AuditLine, END_TYPE, End, FORMAT_5, Link};
+use outhaul_gate::time::HOUR_MS;
+use outhaul_hub::GateVerdict;
+use outhaul_hub::record::{EnvironmentRecord, GateRequest, keep};
 use outhaul_signer::Envelope;
 use outhaul_signer::key::SigningKey;
 use outhaul_test_kit::Centre;
 
 use crate::gate_rules::{APPROVED, approve, gate, report, world};
 use crate::program::{Hub, code, stderr};
+use crate::retention::now_ms;
+use outhaul_test_kit::plain::NEW;
 
 pub fn exported(hub: &Hub, name: &str) -> Vec<String> {
     let file = hub.path(name);
@@ -291,7 +296,7 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     before[0] = before[0].replace("outhaul-audit/2", "outhaul-audit/1");
     let audit = audited(&centre, &sealed(&hub, before));
     assert_eq!((audit.exit_code(), &audit.problems), (0, &vec![]));
-    let first = |text: String| text.replacen("\"edition\":2,", "", 1);
+    let first = |text: String| text.replacen("\"edition\":3,", "", 1);
     // Made by edition 1, as far as the file states: the words of a rule differ, so it was not.
     let mut all = lines.clone();
     rewritten(&mut all, |_, text| first(text));
@@ -308,11 +313,11 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     );
     says(
         &audited(&centre, &sealed(&hub, last)),
-        "decision 4 states edition 1 of the rules, and one before it edition 2",
+        "decision 4 states edition 1 of the rules, and one before it edition 3",
     );
     let mut unknown = lines;
     rewritten(&mut unknown, |_, text| {
-        text.replacen("\"edition\":2,", "\"edition\":3,", 1)
+        text.replacen("\"edition\":3,", "\"edition\":4,", 1)
     });
     let audit = audited(&centre, &sealed(&hub, unknown));
     assert!(
@@ -343,6 +348,121 @@ fn an_export_that_was_cut_by_whoever_has_the_hubs_key() {
     let reports = at(&left_out, "report");
     left_out.remove(reports[1]);
     says(&audited(&centre, &sealed(&hub, left_out)), "never arrived");
+}
+
+/// Asks the gate as the hub does when its clock shows so much later, on record.
+fn asked_later(hub: &Hub, by_ms: i64) -> GateVerdict {
+    let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
+    let now_ms = now_ms() + by_ms;
+    let request = GateRequest {
+        environment: "dev".to_owned(),
+        commit: NEW.to_owned(),
+        ..GateRequest::default()
+    };
+    store
+        .write(|session| {
+            let question = request.question(session, now_ms).unwrap();
+            let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
+            keep(
+                session,
+                (&question, &decision),
+                None,
+                "command line",
+                now_ms,
+            )?;
+            Ok::<_, outhaul_hub::store::StoreError>(decision.verdict)
+        })
+        .unwrap()
+}
+
+#[test]
+fn attack_a_clock_that_was_put_back_brings_no_ended_waiver_back() {
+    let (hub, centre, mut sites) = world(&["a", "b"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let who = ["--by", "ann", "--reason", "in dock"];
+    hub.json(&[&["waive", "--site", "b", "--until", "1h"][..], &who].concat());
+    assert_eq!(gate(&hub, "{}").0, 0);
+    assert_eq!(
+        asked_later(&hub, 2 * HOUR_MS),
+        GateVerdict::Closed,
+        "the waiver has ended"
+    );
+    let (rc, decision) = gate(&hub, "{}");
+    assert_eq!(
+        (rc, &decision["verdict"]),
+        (1, &"closed".into()),
+        "{decision}"
+    );
+    let why = decision["reasons"][0].as_str().unwrap();
+    assert!(
+        why.starts_with("clock: the clock shows ")
+            && why.contains(", and decision 2 on record is of "),
+        "{why}"
+    );
+    assert_eq!(crate::gate_rules::rule(&decision, "clock")["met"], false);
+    // A little is no reason: two machines may use one database.
+    let audit = audited(&centre, &exported(&hub, "one.audit"));
+    assert_eq!(audit.problems, []);
+    assert_eq!(audit.backwards, [3]);
+    let same = |audit: &Audit| {
+        audit
+            .decisions
+            .iter()
+            .all(|one| one.outcome == Recomputed::AsRecorded)
+    };
+    assert!(same(&audit), "{audit:?}");
+    // However many questions are put on record meanwhile, the latest one stays.
+    let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
+    let count = store.write(|session| {
+        let mut past = session.decisions(1)?.remove(0);
+        for at in 0..1100 {
+            session.add_decision(&past, &at.to_string(), "{}", &[])?;
+            past.commit = format!("{at:040}");
+        }
+        session.later_decision(now_ms())
+    });
+    assert_eq!(count.unwrap().map(|later| later.id), Some(2));
+}
+
+#[test]
+fn a_clock_that_was_ahead_is_said_by_a_person_and_gates_are_decided_again() {
+    let (hub, centre, mut sites) = world(&["a"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let say = ["clock", "--by", "ann", "--reason", "the battery was empty"];
+    let refused = hub.run(&say);
+    assert_eq!(code(&refused), 2, "{}", stderr(&refused));
+    assert_eq!(asked_later(&hub, 3 * HOUR_MS), GateVerdict::Open);
+    assert_eq!(gate(&hub, "{}").0, 1);
+    let said = hub.json(&say);
+    assert_eq!(
+        (&said["kind"], &said["decisions"]),
+        (&"clock".into(), &"2".into()),
+        "{said}"
+    );
+    assert_eq!(gate(&hub, "{}").0, 0);
+    let lines = exported(&hub, "one.audit");
+    assert!(lines[0].contains(FORMAT_5), "{}", lines[0]);
+    let audit = audited(&centre, &lines);
+    assert_eq!(audit.problems, []);
+    let outcomes: Vec<_> = audit
+        .decisions
+        .iter()
+        .map(|one| (&*one.verdict, &one.outcome))
+        .collect();
+    let same = &Recomputed::AsRecorded;
+    assert_eq!(outcomes, [("open", same), ("closed", same), ("open", same)]);
+    let listed = hub.run(&["approvals", "--all"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(
+        listed.contains("the clock was ahead until decision 2 by ann"),
+        "{listed}"
+    );
+    let stays = hub.run(&["withdraw", "1", "--by", "ann", "--reason", "r"]);
+    assert!(
+        stderr(&stays).contains("1 states that the clock was ahead, which stays"),
+        "{}",
+        stderr(&stays)
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use outhaul_test_kit::Centre;
 
+use crate::http;
 use crate::program::{Hub, code, stderr};
 
 /// A hub that knows a site, and a stick with a report of it.
@@ -166,4 +167,26 @@ fn of_many_files_that_are_refused_for_one_reason_the_first_are_named_and_the_oth
     let json = hub.run(&["import", stick.to_str().unwrap(), "--output", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["result"]["refused"].as_array().unwrap().len(), 200);
+}
+
+#[test]
+fn attack_links_and_fifos_in_the_published_folder_give_no_key_and_keep_no_thread() {
+    let hub = Hub::new();
+    hub.init(&Centre::new().root());
+    let published = hub.path("published");
+    fs::create_dir_all(published.join("blobs")).unwrap();
+    fs::write(published.join("blobs/one"), "one").unwrap();
+    symlink(hub.state(), published.join("blobs/hub")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, published.join("fifo"), kind, mode, 0).unwrap();
+    let server = hub.serve(&["--repository", published.to_str().unwrap()]);
+    let get = |path: &str| http::plain(server.address(), &format!("GET {path}"), b"");
+    assert_eq!(get("/repository/blobs/hub/hub.key"), (404, String::new()));
+    for _ in 0..560 {
+        assert_eq!(get("/repository/fifo").0, 404);
+    }
+    assert_eq!(get("/repository/blobs/one"), (200, "one".to_owned()));
+    assert_eq!(get("/healthz").0, 200);
+    assert_eq!(server.stop(), 0);
 }

@@ -179,7 +179,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
     // A second server is kept away; other commands work beside the first.
     let second = hub.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(code(&second), 3, "{}", stderr(&second));
-    assert!(stderr(&second).contains("another `outhaul-hub serve` runs"));
+    assert!(stderr(&second).contains("another `serve` of this hub runs"));
     assert_eq!(hub.gate("dev", NEW).0, 0);
     assert_eq!(server.stop(), 0);
 }

@@ -211,9 +211,84 @@ spec:
   deployment: {gitOpsCommitId: abc, status: failure, statusMessage: no space}
 ";
 
+/// A host, its target, and of which commit it reported what.
+type Said<'a> = (&'a str, &'a str, Option<(&'a str, &'a str)>);
+
+/// Imports what was exported of a Kalypso installation: two targets of one repository, and what reconcilers said.
+fn imported(hub: &Hub, wanted: &str, reconcilers: &[Said<'_>]) {
+    let mut text = String::new();
+    for target in ["uat", "qa"] {
+        let descriptor = OBJECTS.split("---").next().unwrap();
+        text.push_str(&descriptor.replace("uat", target).replace("abc", wanted));
+        text.push_str("---\n");
+    }
+    for (host, target, deployment) in reconcilers {
+        let deployment = deployment.map_or_else(String::new, |(commit, status)| {
+            format!("  deployment: {{gitOpsCommitId: {commit}, status: {status}}}\n")
+        });
+        text.push_str(&format!(
+            "apiVersion: hub.kalypso.io/v1alpha1\nkind: Reconciler\nmetadata: {{name: {host}-{target}}}\nspec:\n  hostName: {host}\n  \
+             reconcilerName: {host}.{target}\n  reconcilerType: flux\n  manifestsEndpoint: \
+             https://git.example/gitops/dev/{target}\n{deployment}---\n"
+        ));
+    }
+    fs::write(hub.path("exported.yaml"), text).unwrap();
+    hub.json(&["import", "kalypso", "exported.yaml"]);
+}
+
 #[test]
-fn imported_objects_are_counted_beside_this_fleets_own_and_a_commit_that_comes_back_is_the_newest()
-{
+fn a_commit_that_comes_back_is_the_newest_a_silent_host_is_there_and_targets_of_one_repository_stay_apart()
+ {
+    let Some(server) = postgres::shared_or_skip() else {
+        return;
+    };
+    let database = server.database();
+    let world = world(Some(&database));
+    let name = database
+        .split("@/")
+        .nth(1)
+        .unwrap()
+        .split('?')
+        .next()
+        .unwrap();
+    let silent = ("arc-2", "uat", None);
+    for of_first in [("abc", "success"), ("def", "failure"), ("abc", "success")] {
+        let other = ("arc-3", "qa", Some(("def", "in_progress")));
+        imported(
+            &world.hub,
+            of_first.0,
+            &[("arc-1", "uat", Some(of_first)), silent, other],
+        );
+    }
+    let ask = |text: &str, target: &str, commit: &str| {
+        let text = text
+            .replace("camera-functional", target)
+            .replace("COMMIT", commit);
+        server.sql(name, &text.replace("VERSION", "0.1.7"))
+    };
+    assert_eq!(
+        ask(HOSTS, "uat", "abc"),
+        "arc-1|uat|dev|success|t|\narc-2|uat|dev|in_progress|t|no report of it yet"
+    );
+    assert_eq!(ask(HOSTS, "qa", "abc"), "arc-3|qa|dev|in_progress|f|");
+    assert_eq!(ask(HISTORY, "uat", "abc"), "t|1|0|1\nf|0|1|0");
+    assert_eq!(
+        ask(TARGETS, "uat", ""),
+        "uat|dev|hall|labels|press|t|t|in_progress|1\nuat|dev|hall|labels|press|t|t|success|1"
+    );
+    // Once it reports, nothing is left of its silence.
+    imported(
+        &world.hub,
+        "abc",
+        &[("arc-2", "uat", Some(("def", "success")))],
+    );
+    assert_eq!(ask(HISTORY, "uat", "abc"), "t|1|0|0\nf|1|1|0");
+    let keys = "SELECT COUNT(*) = COUNT(DISTINCT id), COUNT(*) = COUNT(DISTINCT (gitops_commit_id, reconciler_id)) FROM kalypso.deployment";
+    assert_eq!(server.sql(name, keys), "t|t");
+}
+
+#[test]
+fn imported_objects_are_counted_beside_this_fleets_own() {
     let database = postgres::database_of_run();
     let world = world(database.as_deref());
     let hub = &world.hub;

@@ -439,7 +439,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
         fails(
             &hub.run(&["move", "--to", &database]),
             3,
-            &["another `outhaul-hub serve`"],
+            &["another `serve` of this hub"],
         );
         assert_eq!(serving.stop(), 0);
         let moved = hub.json(&["move", "--to", &database]);
@@ -477,6 +477,9 @@ fn the_tests_of_the_hub_hold_on_postgresql() {
         "a_clock_that_was_put_back_is_said_and_not_that_a_site_was_registered_anew",
         "a_folder_whose_database_is_gone_is_no_empty_folder",
         "a_backup_that_does_not_hold_leaves_nothing_behind",
+        "a_damaged_table_closes_the_gates_and_the_rest_is_read",
+        "a_database_that_was_cut_is_opened_read_only_with_a_message",
+        "a_full_disk_refuses_reports_and_all_that_was_acknowledged_is_there_after_a_restart",
         "a_server_acknowledges_nothing_into_a_database_that_was_removed_or_replaced",
         "the_state_is_for_its_owner_only_and_a_looser_one_is_tightened",
     ];

@@ -38,7 +38,7 @@ fn states(store: &mut Store) -> Vec<SiteState> {
     clippy::disallowed_methods,
     reason = "the program under test reads its clock too"
 )]
-fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 

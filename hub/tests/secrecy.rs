@@ -27,12 +27,13 @@ fn the_state_is_for_its_owner_only_and_a_looser_one_is_tightened() {
     assert_eq!(mode(&folder.join("hub.key")), 0o600);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&store, fs::Permissions::from_mode(0o644)).unwrap();
+    let lock = folder.join("serve.lock");
+    fs::write(&lock, "").unwrap();
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
     let server = hub.serve(&[]);
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.file_name().unwrap() != "serve.lock" {
-            assert_eq!(mode(&path), 0o600, "{}", path.display());
-        }
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
     }
     assert_eq!(mode(&folder), 0o700);
     assert_eq!(server.stop(), 0);

@@ -12,6 +12,7 @@ use crate::audited::{audited, exported};
 use crate::bad_input::fails;
 use crate::gate_rules::{gate, report, world};
 use crate::program::{Hub, stderr};
+use crate::retention::now_ms;
 
 /// What is on record of sites, the oldest first: action and detail.
 fn acts(hub: &Hub) -> Vec<(String, String)> {
@@ -141,7 +142,81 @@ fn a_name_that_no_site_has_is_answered_with_the_nearest() {
     hub.json(&["site", "revoke", "drone-1"]);
     let again = ["site `drone-1` is revoked already"];
     fails(&hub, &["site", "revoke", "drone-1"], 2, &again);
-    let far = ["no site `submarine` is registered", "`outhaul-hub sites`"];
+    let far = ["no site `submarine` is registered", "sites` lists them"];
     fails(&hub, &["site", "revoke", "submarine"], 2, &far);
     assert_eq!(acts(&hub).len(), 3);
+}
+
+#[test]
+fn attack_reports_dated_2099_are_taken_named_and_never_fresh() {
+    let (hub, centre, mut sites) = world(&["ahead", "untrusted"]);
+    for (site, trusted) in sites.iter_mut().zip([true, false]) {
+        site.at.wall_ms = 4_070_908_800_000;
+        site.at.trusted = trusted;
+        report(&hub, &centre, site, C::Compliant);
+    }
+    let (rc, decision) = gate(&hub, "{}");
+    let standing = |at: usize| decision["sites"][at]["standing"].as_str().unwrap();
+    assert_eq!(
+        (rc, standing(0), standing(1)),
+        (1, "future_dated", "confirmed"),
+        "{decision}"
+    );
+    let why = decision["reasons"][0].as_str().unwrap();
+    assert!(
+        why.starts_with("future-dated: site `ahead` dated its newest report 2099-01-01T00:00:00Z"),
+        "{why}"
+    );
+    let listed = hub.json(&["sites"]);
+    assert_eq!(
+        (&listed[0]["verdict"], &listed[1]["verdict"]),
+        (&"future-dated".into(), &"ok".into())
+    );
+    assert!(listed[1]["future_dated"].is_null(), "{listed}");
+    let said = stderr(&hub.run(&["sites"]));
+    assert!(
+        said.contains("ahead: future-dated: it dated its newest report 2099-"),
+        "{said}"
+    );
+    assert_eq!(said.matches("future-dated").count(), 1, "{said}");
+    let audit = audited(&centre, &exported(&hub, "one.audit"));
+    assert_eq!(audit.decisions[0].outcome, Recomputed::AsRecorded);
+    // Its clock is right again: so is what it says.
+    sites[0].at.wall_ms = now_ms();
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    assert_eq!(gate(&hub, "{}").0, 0);
+}
+
+#[test]
+fn a_fingerprint_that_is_too_short_is_said_to_be_and_advice_names_the_folder() {
+    let (hub, centre, _) = world(&["drone-1"]);
+    let other = centre.site("drone-2", &centre.stream("dev", "drone"));
+    let request = hub.path("drone-2.request");
+    fs::write(&request, other.request()).unwrap();
+    let imported = hub.run(&["import", request.to_str().unwrap()]);
+    let command = format!(
+        "`outhaul-hub --state {} site add drone-2 --fingerprint ",
+        hub.state().display()
+    );
+    assert!(
+        stderr(&imported).contains(&command),
+        "{}",
+        stderr(&imported)
+    );
+    let id = other.key.public().id();
+    let short = &id[..12];
+    for named in ["drone-2", request.to_str().unwrap()] {
+        let words = format!(
+            "the fingerprint `{short}` has 12 digits, and 16 are the fewest that name a key"
+        );
+        fails(
+            &hub,
+            &["site", "add", named, "--fingerprint", short],
+            2,
+            &[&words, &id],
+        );
+    }
+    hub.json(&["site", "add", "drone-2", "--fingerprint", &id[..16]]);
+    let listed = hub.json(&["sites"]);
+    assert_eq!(listed[1]["key"], &id[..16]);
 }

@@ -4,14 +4,15 @@
 //! when another one does. The lock ends with the process, however it ends; the file stays. A FIFO, socket or device in its place is an error
 //! that says so: nothing is waited for.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use crate::durable::{not_a_file, opened_as};
+use crate::durable::{SECRET_MODE, not_a_file, opened_as};
 
 /// A lock that this process holds, and its file. It ends with this value, not only when the file is closed: a program that another
 /// thread is just starting has a copy of every open file until it is the other program.
@@ -39,6 +40,18 @@ impl Drop for Held {
 /// [`io::Error`] when the file cannot be opened or locked.
 pub fn take(path: &Path) -> io::Result<Option<Held>> {
     locked(open(path, MODE)?)
+}
+
+/// The same, with a file that only its owner may open; that of an older program is tightened.
+///
+/// # Errors
+/// As [`take`].
+pub fn take_own(path: &Path) -> io::Result<Option<Held>> {
+    let file = open(path, SECRET_MODE)?;
+    if file.metadata()?.permissions().mode() & 0o777 != SECRET_MODE {
+        file.set_permissions(Permissions::from_mode(SECRET_MODE))?;
+    }
+    locked(file)
 }
 
 /// Who may open a lock's file that is made.

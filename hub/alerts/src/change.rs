@@ -78,10 +78,11 @@ impl Severity {
 }
 
 /// The statuses of a site that need somebody. Others (`behind`, `busy`, `never`, `unknown`) are what a site passes through.
-pub const BAD: [&str; 7] = [
+pub const BAD: [&str; 8] = [
     "conflict",
     "drifted",
     "failed",
+    "future-dated",
     "other-content",
     "rejected",
     "reverted",

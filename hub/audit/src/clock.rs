@@ -12,7 +12,7 @@ use outhaul_gate::time::rfc3339;
 use crate::read::{DecisionEntry, Export};
 
 /// The decisions that are whole, in the order in which they were made.
-fn whole(export: &Export) -> impl Iterator<Item = &Recorded> {
+pub fn whole(export: &Export) -> impl Iterator<Item = &Recorded> {
     export.decisions.iter().filter_map(|entry| match entry {
         DecisionEntry::Whole(recorded) => Some(&**recorded),
         DecisionEntry::Forgotten { .. } => None,

@@ -10,7 +10,8 @@ use std::io::BufRead;
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
-    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, Link, MAX_LINE_BYTES, Recorded,
+    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, Link, MAX_LINE_BYTES,
+    Recorded,
 };
 use outhaul_gate::facts::{Act, Conflict, Restored};
 use outhaul_gate::fold::Removed;
@@ -207,9 +208,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is not a header".to_owned()));
     };
-    if ![FORMAT, FORMAT_1, FORMAT_3, FORMAT_4].contains(&&*format) {
+    if ![FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5].contains(&&*format) {
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
+            "its format is `{}`, this program reads `{FORMAT_5}`, `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
             format.chars().take(40).collect::<String>()
         )));
     }
@@ -238,7 +239,7 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
 impl Export {
     /// What only a later format has. `may`: whether it is not there, or this file is of one.
     fn of_format(&mut self, at: u64, may: bool, what: &str) {
-        if !may && self.format != FORMAT_4 {
+        if !may && ![FORMAT_4, FORMAT_5].contains(&&*self.format) {
             let format = &self.format;
             let what = format!("a file of format `{format}` states no {what}");
             self.problem(at, what);
@@ -382,7 +383,7 @@ impl Export {
                 last,
                 ..
             } => {
-                let may = self.format == FORMAT_3 || self.format == FORMAT_4;
+                let may = self.format == FORMAT_3;
                 self.of_format(at, may, "reports that are no longer kept");
                 let ranges = &mut self.removed.entry(site.clone()).or_default().0;
                 let ranges = ranges.entry(epoch).or_default();

@@ -12,6 +12,7 @@ use outhaul_gate::facts::{
     Act, ActKind, Conflict, DesiredAssignment, DesiredBundle, Restored, SiteState,
 };
 use outhaul_gate::fold::{self, Removed, SeenReport};
+use outhaul_gate::later::{self, LaterDecision};
 use outhaul_gate::time::rfc3339;
 use outhaul_gate::{
     DecisionRecord, EDITION, Facts, GateQuestion, GateRules, decide, evidence_lines, site_status,
@@ -132,7 +133,12 @@ fn check(
         edition,
     };
     let at_ms = recorded.at_ms;
-    let known = known_at(bundles, &recorded.environment, at_ms);
+    let later = later_than(export, recorded);
+    let known = match later {
+        // Such a decision rests on nothing else.
+        Some(_) if edition >= 3 => Ok(Known::new()),
+        _ => known_at(bundles, &recorded.environment, at_ms),
+    };
     let known = match known {
         Ok(known) => known,
         Err(missing) => return Recomputed::Missing(missing),
@@ -159,6 +165,7 @@ fn check(
             acts: &acts_at(&export.acts, at_ms),
             well_since: &well_since,
             restored,
+            later,
         },
     );
     let mut again = DecisionRecord::new(&decision, &question.rules).to_value();
@@ -382,13 +389,26 @@ pub fn missing_reports(
     found
 }
 
+/// A decision made before this one that is dated after it, unless a person said that its time does not count.
+fn later_than(export: &Export, recorded: &Recorded) -> Option<LaterDecision> {
+    let before = clock::whole(export).take_while(|one| one.id != recorded.id);
+    let before = before.map(|one| LaterDecision {
+        id: one.id,
+        at_ms: one.at_ms,
+    });
+    let from = later::from(export.acts.iter(), recorded.at_ms);
+    later::found(before, from, recorded.at_ms)
+}
+
 /// What people decided that held then.
 fn acts_at(acts: &[Act], at_ms: i64) -> Vec<Act> {
     let by_then = || acts.iter().filter(|act| act.at_ms <= at_ms);
     let withdrawn: BTreeSet<i64> = by_then().filter_map(|act| act.withdraws).collect();
     let holds = |act: &&Act| {
-        !matches!(act.kind, ActKind::Withdraw | ActKind::Choose)
-            && !withdrawn.contains(&act.id)
+        !matches!(
+            act.kind,
+            ActKind::Withdraw | ActKind::Choose | ActKind::Clock
+        ) && !withdrawn.contains(&act.id)
             && (act.kind == ActKind::Defer || act.until_ms.is_none_or(|until| until > at_ms))
     };
     by_then().filter(holds).cloned().collect()

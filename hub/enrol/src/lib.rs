@@ -13,7 +13,7 @@ mod registration;
 mod waiting;
 
 pub use expect::expect;
-pub use waiting::{Selected, named, select};
+pub use waiting::{Selected, named, select, too_short};
 
 pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, check};
 

@@ -52,6 +52,16 @@ pub fn select(waiting: Vec<PendingRequest>, fingerprint: &str, kit: &str) -> Sel
     }
 }
 
+/// That a fingerprint names too little of a key, where it does.
+pub fn too_short(fingerprint: &str) -> Option<String> {
+    let digits = fingerprint.chars().count();
+    (digits < MIN_FINGERPRINT_DIGITS).then(|| {
+        format!(
+            "the fingerprint `{fingerprint}` has {digits} digits, and {MIN_FINGERPRINT_DIGITS} are the fewest that name a key"
+        )
+    })
+}
+
 /// Holds the key of a request to the fingerprint that somebody compared.
 ///
 /// # Errors
@@ -69,6 +79,8 @@ pub fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), String> 
     );
     Err(if named.is_empty() {
         format!("no fingerprint was named; the request is:\n{what}")
+    } else if let Some(short) = too_short(&named) {
+        format!("{short}; the request is:\n{what}")
     } else {
         format!("the request's fingerprint does not begin with `{named}`; the request is:\n{what}")
     })

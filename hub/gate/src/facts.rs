@@ -87,6 +87,26 @@ pub struct Newest {
     pub acked: u64,
 }
 
+/// How far a report may be dated after the hub received it, by a clock that the site calls trusted, in milliseconds: a day.
+pub const AHEAD_MS: i64 = crate::time::DAY_MS;
+
+impl Newest {
+    /// Whether it is dated so far ahead that its clock, or the hub's, is wrong. A clock that the site itself does not trust says nothing.
+    pub fn is_future_dated(&self) -> bool {
+        self.clock_trusted && self.wall_ms > self.received_ms.saturating_add(AHEAD_MS)
+    }
+
+    /// What is wrong with its date, where it [is dated ahead](Self::is_future_dated).
+    pub fn ahead_sentence(&self) -> String {
+        format!(
+            "dated its newest report {} by a clock that it calls trusted, {} after this hub received it: set the clock that is wrong, the \
+             site's or the hub's; its next report shows it",
+            crate::time::rfc3339(self.wall_ms),
+            crate::time::span(self.wall_ms.saturating_sub(self.received_ms))
+        )
+    }
+}
+
 /// What a site runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Running {
@@ -316,12 +336,13 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Whether what a person decided holds at gates: choices, holds and withdrawals stay, anything else is given again.
+    /// Whether what a person decided holds at gates: choices, holds, withdrawals and what is said of the clock stay, anything else is given
+    /// again.
     pub fn holds(&self, act: &Act) -> bool {
         act.at_ms > self.at_ms
             || matches!(
                 act.kind,
-                ActKind::Choose | ActKind::Hold | ActKind::Withdraw
+                ActKind::Choose | ActKind::Clock | ActKind::Hold | ActKind::Withdraw
             )
     }
 
@@ -339,6 +360,8 @@ pub enum ActKind {
     Approve,
     /// A person chooses which of two machines with one key is the site.
     Choose,
+    /// A person states that the hub's clock was ahead when decisions on record were made.
+    Clock,
     /// A site is expected later, by a deadline.
     Defer,
     /// Nothing is promoted from an environment, until it is withdrawn or ends.
@@ -351,20 +374,22 @@ pub enum ActKind {
 
 impl ActKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Approve,
         Self::Choose,
+        Self::Clock,
         Self::Defer,
         Self::Hold,
         Self::Waive,
         Self::Withdraw,
     ];
 
-    /// `approve`, `choose`, `defer`, `hold`, `waive` or `withdraw`.
+    /// `approve`, `choose`, `clock`, `defer`, `hold`, `waive` or `withdraw`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Choose => "choose",
+            Self::Clock => "clock",
             Self::Defer => "defer",
             Self::Hold => "hold",
             Self::Waive => "waive",
@@ -396,7 +421,8 @@ pub struct Act {
     /// The number of the entry that it withdraws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdraws: Option<i64>,
-    /// The report of the machine that is the site, of a choice.
+    /// The report of the machine that is the site, of a choice; the number of the newest decision whose time does not count, of an
+    /// entry about the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// The numbering that is the site's from then on, of a choice; absent where that machine has yet to begin one.

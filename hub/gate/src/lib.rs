@@ -12,6 +12,7 @@ pub mod audit;
 pub mod conflict;
 pub mod facts;
 pub mod fold;
+pub mod later;
 pub mod observed;
 pub mod record;
 mod rules;
@@ -27,13 +28,15 @@ pub use outhaul_bundle::hub_api::{
 };
 
 use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
+use later::LaterDecision;
 pub use record::{DecisionRecord, evidence_lines};
 
 /// The edition of the rules by which gates decide now. Decisions of an earlier one are made again by that one:
 ///
 /// 1. A waived site that confirms counts, and a commit without a bundle is only refused where a site is registered.
 /// 2. A waived site never counts, and a commit without a bundle is refused always; after a restore only what is new counts.
-pub const EDITION: u32 = 2;
+/// 3. Closed while the hub's clock is before a decision on record; a report that is dated far ahead is not fresh.
+pub const EDITION: u32 = 3;
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
@@ -103,6 +106,8 @@ pub struct Facts<'a> {
     pub well_since: &'a BTreeMap<String, i64>,
     /// When the hub was restored last; `None` when it never was.
     pub restored: Option<Restored>,
+    /// A decision on record that is dated after now, as [`later::found`] finds it.
+    pub later: Option<LaterDecision>,
 }
 
 impl Facts<'_> {
@@ -114,6 +119,9 @@ impl Facts<'_> {
 
 /// Decides.
 pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
+    if let Some(later) = facts.later.filter(|_| question.edition >= 3) {
+        return later::closed(question, later);
+    }
     let resolved = observed::resolved(facts.sites, facts.bundles);
     let facts = &Facts {
         sites: &resolved,

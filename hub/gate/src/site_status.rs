@@ -180,6 +180,9 @@ fn assess(
     if let Some(revoked) = site.running.as_ref().and_then(|it| taken_back(facts, it)) {
         return revoked;
     }
+    if question.edition >= 3 && newest.is_future_dated() {
+        return (SiteStatus::FutureDated, newest.ahead_sentence());
+    }
     let age_ms = now_ms.saturating_sub(newest.received_ms);
     if age_ms < -CLOCK_SLACK_MS {
         let text = "last reported in the future: check the hub's clock".to_owned();

@@ -29,7 +29,7 @@ use check::Numbered;
 use known::BatchStore;
 use line::{LineRefusal, SIGNATURE, Taken, record_report};
 use outhaul_store::{IngestRefusal, Session, Store, StoreError};
-use signed::{Signed, SignedReport};
+use signed::SignedReport;
 
 /// Lines of which the signatures are verified at once: as many more than patience allows may be looked at.
 const VERIFIED_AT_ONCE: usize = 64;
@@ -271,11 +271,6 @@ impl Intake {
             }
             if let (Err(refused), Some(patience)) = (&outcome, &mut self.patience)
                 && refused.rule == SIGNATURE
-            {
-                *patience -= 1;
-            }
-            if let (Ok(report), Some(patience)) = (&outcome, &mut self.patience)
-                && matches!(report.signed, Signed::Spoiled)
             {
                 *patience -= 1;
             }

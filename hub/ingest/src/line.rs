@@ -124,7 +124,7 @@ impl ClaimedLine {
         let signed = match vouched {
             Vouched::OnRecord => Ok(Signed::OnRecord),
             Vouched::Otherwise(keys, stored) => {
-                Ok(self.compare(&keys_of(self.site.as_str(), keys)?, stored))
+                self.compare(&keys_of(self.site.as_str(), keys)?, stored)
             }
             Vouched::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
         };
@@ -161,19 +161,23 @@ impl ClaimedLine {
         self.line.trim_ascii() == bytes.trim_ascii()
     }
 
-    /// Which holds: this envelope, or the one on record of the same report.
-    fn compare(&self, keys: &[(PublicKey, i64)], stored: &[u8]) -> Signed {
+    /// Which holds: this envelope, or the one on record of the same report. That the report is known makes no false signature good.
+    fn compare(&self, keys: &[(PublicKey, i64)], stored: &[u8]) -> Result<Signed, LineRefusal> {
         let holds = |envelope: &Envelope| {
             let mut keys = keys.iter().map(|(key, _)| std::slice::from_ref(key));
             keys.any(|key| envelope.verify(PAYLOAD_TYPE, key).is_ok())
         };
         if !holds(&self.envelope) {
-            return Signed::Spoiled;
+            let text =
+                "the report is on record, and the signature of this copy of it does not hold";
+            return Err(LineRefusal::new(SIGNATURE, text));
         }
-        match Envelope::from_json(stored).is_ok_and(|stored| holds(&stored)) {
-            true => Signed::OnRecord,
-            false => Signed::Better,
-        }
+        Ok(
+            match Envelope::from_json(stored).is_ok_and(|stored| holds(&stored)) {
+                true => Signed::OnRecord,
+                false => Signed::Better,
+            },
+        )
     }
 
     fn check(&self, keys: &[(PublicKey, i64)], fleet: &str) -> Result<Signed, LineRefusal> {

@@ -20,8 +20,6 @@ pub(crate) fn place(report: &Report, number: u64) -> ReportPosition {
 pub(crate) enum Signed {
     /// It is on record as it is here, or as well signed.
     OnRecord,
-    /// It is on record, and what is here no key of the site signed.
-    Spoiled,
     /// It is on record because the report after it confirms it, and here a key of the site signed it.
     Better,
     /// By the site's key of this generation.
@@ -33,7 +31,7 @@ pub(crate) enum Signed {
 impl Signed {
     /// Whether the very payload is on record.
     pub fn is_on_record(&self) -> bool {
-        matches!(self, Self::OnRecord | Self::Spoiled | Self::Better)
+        matches!(self, Self::OnRecord | Self::Better)
     }
 }
 

@@ -133,6 +133,7 @@ fn of_site(row: SiteRow) -> Condition {
     let reported = row.attempt.clone().unwrap_or_else(|| row.message.clone());
     let message = match row.verdict {
         "conflict" => row.conflict.clone().unwrap_or_default(),
+        "future-dated" => format!("it {}", row.future_dated.clone().unwrap_or_default()),
         "stale" => format!("last contact {}", row.last_seen_ago),
         "ok" => "all is as desired".to_owned(),
         _ => reported,

@@ -10,7 +10,6 @@ use super::{Common, Output, print};
 use crate::acting::{self, sentence, until};
 use crate::error::HubError;
 use crate::gate;
-use crate::state::Hub;
 use crate::store::{Act, ActKind, StoreError};
 use crate::time;
 
@@ -186,7 +185,7 @@ fn ends(text: Option<&str>, what: &str, now_ms: i64) -> Result<Option<i64>, HubE
 }
 
 fn record(common: &Common, act: &Act) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let (id, note) = hub.store.write(|session| acting::record(session, act))?;
     if let Some(note) = note {
@@ -197,7 +196,7 @@ fn record(common: &Common, act: &Act) -> Result<u8, HubError> {
 }
 
 pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
     let (acts, restored) = hub.store.read(|session| {

@@ -99,7 +99,7 @@ struct ImportedFile {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     match &args.command {
         AdvisoriesCommand::Import(args) => import(common, &mut hub, args),
         AdvisoriesCommand::List => list(common, &mut hub),

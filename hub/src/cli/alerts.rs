@@ -10,7 +10,6 @@ use serde_json::json;
 use super::{Common, Output, print};
 use crate::alerting;
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::store::StoreError;
 use crate::time;
 
@@ -64,7 +63,7 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
 }
 
 fn list(common: &Common, last: u32) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let (all, count) = hub
         .store
         .read(|session| Ok::<_, StoreError>((session.alerts(last)?, session.count_alerts()?)))?;
@@ -125,7 +124,7 @@ fn list(common: &Common, last: u32) -> Result<u8, HubError> {
 }
 
 fn retry(common: &Common, to: &str) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let known = hub.store.read(|session| session.alert_destinations())?;
     if !known.iter().any(|name| name == to) {
@@ -168,7 +167,7 @@ fn test(common: &Common, file: &Path, to: &[String], dry_run: bool) -> Result<u8
             help: format!("it names {}", known.join(", ")),
         });
     }
-    let hub = Hub::open(&common.state)?;
+    let hub = print::open(common)?;
     let now_ms = time::now_ms();
     let mut failed = 0;
     let mut results = Vec::new();

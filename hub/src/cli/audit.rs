@@ -53,7 +53,7 @@ struct Export {
 }
 
 fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let below = before.unwrap_or(i64::MAX);
     let (log, count) = hub.store.read(|session| {

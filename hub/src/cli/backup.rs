@@ -9,7 +9,6 @@ use super::database::Database;
 use super::{Common, Output, print};
 use crate::backup::{self, restore};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::time;
 
 /// Write the hub's database and key into one file, also while it serves
@@ -49,7 +48,7 @@ pub(crate) struct Restore {
 }
 
 pub(super) fn write(common: &Common, args: &Backup) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let done = backup::write(&mut hub, &common.state, &args.to, time::now_ms())?;
     match common.output {
         Output::Json => print::json(&done),

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::token::{self, TokenRequest};
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::store::Token;
 use crate::time;
 
@@ -52,7 +51,7 @@ struct One {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     match &args.command {
         CallerCommand::Add(New { name, replace }) => {

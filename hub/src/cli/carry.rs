@@ -7,7 +7,6 @@ use outhaul_kit::suggest::did_you_mean;
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
 use crate::gate::record::known_environment;
-use crate::state::Hub;
 use crate::store::SitePage;
 use crate::time;
 use crate::view::{CarriedBundle, CarrierList, Reading, Stop, request_rows};
@@ -29,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let reading = hub.store.read(|session| {
         if let Some(name) = &args.environment {

@@ -10,7 +10,6 @@ use super::{Common, Output, print};
 use crate::acting::{unknown_site, usage};
 use crate::error::HubError;
 use crate::gate;
-use crate::state::Hub;
 use crate::store::{Act, ActKind, NamedReport, Session};
 use crate::time;
 
@@ -44,7 +43,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
     let (id, act) = hub.store.write(|session| {

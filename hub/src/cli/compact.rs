@@ -21,7 +21,7 @@ use crate::store::StoreError;
 pub(crate) struct Args {}
 
 pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     if hub.store.is_on_server() {
         return Err(HubError::Refused {
             problem: "the hub's database is on a server, which has no file to make smaller".to_owned(),

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     if let Some(id) = args.id {
         return show(common, &mut hub, id);

@@ -13,7 +13,6 @@ use super::token::note;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::explanations;
-use crate::state::Hub;
 use crate::store::{Sender, StoreError};
 use crate::time;
 use crate::view::explained;
@@ -39,7 +38,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let refused = |problem: String| HubError::Usage {
         problem: format!("`{}` was not imported: {problem}", args.file.display()),
         help: "`outhaul explain --whole --output json` writes such a file".to_owned(),

@@ -9,7 +9,6 @@ use serde_json::json;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::explanations;
-use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
@@ -46,7 +45,7 @@ struct One {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let ExplanationCommand::Remove(One { digest, by }) = &args.command;
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let entry = |what: String| {
         super::token::entry("explanation remove", format!("{what} by `{by}`"), now_ms)

@@ -6,7 +6,6 @@ use outhaul_kit::format_count::format_count;
 use super::{Common, Output, print};
 use crate::acting::unknown_site;
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::time;
 use crate::view::faults;
 use crate::visible;
@@ -24,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let told = hub.store.read(|session| {
         let found = faults::of_site(session, &args.site, faults::Depth::Whole, now_ms)?;

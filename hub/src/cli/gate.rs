@@ -9,7 +9,6 @@ use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep, refusal};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
-use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
@@ -57,7 +56,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
     let asked = GateRequest {

@@ -59,7 +59,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     }
     // Only acknowledgements are signed.
     let mut hub = if args.no_acks {
-        Hub::open(&common.state)?
+        print::open(common)?
     } else {
         Hub::open_signing(&common.state, common.passphrase_file.as_deref())?
     };

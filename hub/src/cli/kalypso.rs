@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::time;
 use outhaul_kalypso as kalypso;
 
@@ -30,7 +29,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let found = kalypso::read(&args.paths, args.commit.as_deref())?;
     let now_ms = time::now_ms();
     hub.store.write(|session| {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::{Hub, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError};
+use crate::state::{PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError};
 
 /// Print the hub's public key, or encrypt the private one
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     if args.encrypt {
         let file = common.passphrase_file.as_deref();
         let secret = Secret::from_sources(file, &[PASSPHRASE_VARIABLE], PASSPHRASE_CREDENTIAL)

@@ -5,7 +5,6 @@ use outhaul_kit::text;
 use super::database::Database;
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::store::MOVED;
 
 /// Move the hub's database from its file to a PostgreSQL server, without loss
@@ -25,7 +24,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let to = args.to.address()?;
-    let hub = Hub::open(&common.state)?;
+    let hub = print::open(common)?;
     let _lock = hub.lock()?;
     if hub.store.is_on_server() {
         return Err(HubError::Refused {

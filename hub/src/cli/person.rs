@@ -5,7 +5,6 @@ use serde_json::json;
 use super::token::note;
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::store::{KnownPerson, StoreError};
 use crate::time;
 
@@ -44,7 +43,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
     match &args.command {
         PersonCommand::List => {
-            let mut hub = Hub::open(&common.state)?;
+            let mut hub = print::open(common)?;
             let people = hub.store.read(|session| session.people(now_ms))?;
             match common.output {
                 Output::Json => print::json(&people),
@@ -61,7 +60,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             }
         }
         PersonCommand::End(One { name }) => {
-            let mut hub = Hub::open(&common.state)?;
+            let mut hub = print::open(common)?;
             let ended = hub.store.write(|session| {
                 let ended = session.end_sessions_of_person(name)?;
                 if let Some(ended) = ended {
@@ -77,7 +76,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             }
         }
         PersonCommand::Forget(One { name }) => {
-            let mut hub = Hub::open(&common.state)?;
+            let mut hub = print::open(common)?;
             let forgotten = hub.store.write(|session| {
                 let forgotten = session.forget_person(name)?;
                 if forgotten {

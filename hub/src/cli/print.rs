@@ -6,8 +6,9 @@
 use outhaul_kit::console;
 use serde::Serialize;
 
+use super::Common;
 use crate::clock;
-use crate::state::Hub;
+use crate::state::{Hub, StateError};
 use crate::store::StoreError;
 use crate::time;
 use crate::visible;
@@ -76,9 +77,27 @@ pub(super) fn rest(listed: usize, count: u64, how: &str) {
     }
 }
 
+/// Opens the hub, and says on stderr where its database is damaged and is only read.
+pub(super) fn open(common: &Common) -> Result<Hub, StateError> {
+    let hub = Hub::open(&common.state)?;
+    if let Some(problem) = hub.store.damage() {
+        talk(&format!(
+            "warning: the hub's database is damaged and is only read: {problem}; what can be read is shown, and what cannot is missing from it. \
+             Nothing is taken in, and every gate is closed. Bring the hub back from a backup: `outhaul-hub restore BACKUP --state DIR` \
+             (docs/runbooks/hub-lost.md)"
+        ));
+    }
+    Ok(hub)
+}
+
 /// Says on stderr what is odd about this machine's clock, for whoever reads or makes entries by it.
 pub(super) fn clock(hub: &mut Hub) -> Result<(), StoreError> {
-    if let Some(odd) = clock::told(&mut hub.store, time::now_ms())? {
+    let told = match clock::told(&mut hub.store, time::now_ms()) {
+        // What cannot be read says nothing of the clock, and keeps nobody from the rest.
+        Err(error) if error.is_damage() => None,
+        told => told?,
+    };
+    if let Some(odd) = told {
         talk(&format!("note: {}", odd.text));
     }
     Ok(())

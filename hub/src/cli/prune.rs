@@ -10,7 +10,6 @@ use outhaul_kit::text::one_full_line;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::retention::{self, LEAST_DAYS, MOST_DAYS, Removed, Rule};
-use crate::state::Hub;
 use crate::store::KeptBecause;
 use crate::time;
 
@@ -50,7 +49,7 @@ fn days(text: &str) -> Result<u32, String> {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let rule = Rule {
         pause: PAUSE,
         ..Rule::by_hand(

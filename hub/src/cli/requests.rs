@@ -7,7 +7,7 @@ use serde_json::json;
 use super::token::note;
 use super::{Common, Output, print};
 use crate::acting::usage;
-use crate::enrol::{Selected, select};
+use crate::enrol::{Selected, select, too_short};
 use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::{PendingRequest, StoreError};
@@ -46,7 +46,7 @@ pub(crate) struct Reject {
 }
 
 pub(super) fn list(common: &Common) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let (rows, count) = hub.store.read(|session| {
         let pending = session.pending_requests(MAX_LISTED)?;
         let rows = request_rows(&pending, &session.site_states()?);
@@ -88,7 +88,7 @@ pub(super) fn list(common: &Common) -> Result<u8, HubError> {
 }
 
 pub(super) fn reject(common: &Common, args: &Reject) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let Some(site) = &args.site else {
         let count = hub.store.write(|session| {
@@ -166,10 +166,13 @@ pub(super) fn find(
              name it with `--fingerprint`; nothing was changed",
         ),
         Selected::None(_) => (
-            format!(
-                "no request for site `{site}` has a key whose fingerprint begins with \
-                 `{fingerprint}`; this waits:\n{all}"
-            ),
+            match too_short(fingerprint) {
+                Some(short) => format!("{short}; this waits:\n{all}"),
+                None => format!(
+                    "no request for site `{site}` has a key whose fingerprint begins with \
+                     `{fingerprint}`; this waits:\n{all}"
+                ),
+            },
             "name all of the fingerprint, or its first 16 digits or more; nothing was changed",
         ),
         Selected::Several(several) => (

@@ -102,7 +102,7 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
 }
 
 fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let bytes = request(&mut hub, args)?;
     let file = args.request.display().to_string();
     let refused = |source| HubError::Enrol {
@@ -183,7 +183,7 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
                 .to_owned(),
         });
     }
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let (waiting, revoked_ms) = hub.store.write(|session| {
         let revoked_ms = enrol::expect(session, args.site.as_str(), &kit, now_ms);
@@ -219,7 +219,7 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
 }
 
 fn revoke(common: &Common, args: &Revoke) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     hub.store.write(|session| {
         if session.site(&args.site)?.is_none() {

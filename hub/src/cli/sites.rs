@@ -2,7 +2,6 @@
 
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::time;
 use crate::view::{Reading, SiteRow};
 use crate::visible;
@@ -13,7 +12,7 @@ use crate::visible;
 pub(crate) struct Args {}
 
 pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open(&common.state)?;
+    let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
     let reading = hub.store.read(|session| Reading::take(session, now_ms))?;
     let view = reading.view(hub.fleet(), now_ms);
@@ -46,6 +45,9 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                         site.site,
                         visible::line(conflict)
                     ));
+                }
+                if let Some(ahead) = &site.future_dated {
+                    print::talk(&format!("{}: future-dated: it {ahead}", site.site));
                 }
                 if !site.missing.is_empty() {
                     print::talk(&format!(

@@ -146,7 +146,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     match &args.command {
         TokenCommand::Create(new) => {
             let expires_ms = expiry(&new.expires, now_ms)?;
-            let mut hub = Hub::open(&common.state)?;
+            let mut hub = print::open(common)?;
             let wanted = TokenRequest {
                 name: &new.name,
                 scopes: Scopes::of(new.scope.iter().copied()),
@@ -165,7 +165,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             print_made(common, &wanted, &token);
         }
         TokenCommand::List => {
-            let mut hub = Hub::open(&common.state)?;
+            let mut hub = print::open(common)?;
             let tokens = hub.store.read(|session| session.tokens())?;
             match common.output {
                 Output::Json => print::json(&tokens),
@@ -176,7 +176,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             }
         }
         TokenCommand::Revoke(One { name }) => {
-            let mut hub = Hub::open(&common.state)?;
+            let mut hub = print::open(common)?;
             if !revoke(&mut hub, name, "token revoke", now_ms)? {
                 return Err(HubError::Usage {
                     problem: format!("`{name}` has no token that holds"),

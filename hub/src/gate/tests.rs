@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 
+use outhaul_gate::later::LaterDecision;
 use outhaul_gate::*;
 use outhaul_test_kit::plain::{self, NEW, OLD};
 
@@ -16,6 +17,7 @@ use crate::store::{
 };
 use crate::time::{self, HOUR_MS};
 
+mod clocks;
 mod laws;
 mod observed;
 mod rules;
@@ -32,6 +34,7 @@ struct World {
     well_since: BTreeMap<String, i64>,
     edition: Option<u32>,
     restored: Option<Restored>,
+    later: Option<LaterDecision>,
 }
 
 impl World {
@@ -94,6 +97,7 @@ impl World {
                 acts: &self.acts,
                 well_since: &self.well_since,
                 restored: self.restored,
+                later: self.later,
             },
         )
     }

@@ -430,8 +430,11 @@ fn what_is_on_record_is_known_again_without_a_look_at_its_signature() {
         agent_version: "1".to_owned(),
     });
     assert_eq!(take(&mut store, &[site.sign(&report)]).accepted, 1);
-    let again = take(&mut store, &[thief.sign(&report)]);
+    let again = take(&mut store, &[site.sign(&report)]);
     assert_eq!((again.duplicates, again.refused_lines), (1, 0));
+    // Another copy of it is looked at.
+    let copy = take(&mut store, &[thief.sign(&report)]);
+    assert_eq!((copy.duplicates, copy.refused_lines), (0, 1));
 }
 
 #[test]

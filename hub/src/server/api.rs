@@ -117,8 +117,15 @@ struct Health {
     )
 )]
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
-    shared.alive().await?;
-    let clock = shared.clock().await?;
+    let looked = match shared.alive().await {
+        Ok(()) => shared.clock().await,
+        Err(error) => Err(error),
+    };
+    shared.note_damage(&looked);
+    let clock = match looked {
+        Err(error) if error.is_damage() => None,
+        looked => looked?,
+    };
     let unwritable = match shared.in_place() {
         true => shared.unwritable().await?,
         false => Some(GONE.to_owned()),

@@ -90,6 +90,7 @@ pub(super) async fn gate(
         false => None,
     };
     let asked_by = caller.clone();
+    let unread = asked.clone();
     let decided = shared
         .look(move |store, _| {
             store.read(|session| {
@@ -110,7 +111,17 @@ pub(super) async fn gate(
                 Ok(Ok((question, decision, is_known, (step, less))))
             })
         })
-        .await?;
+        .await;
+    // What was found to be damaged before is no evidence either, also where this question did not come upon it.
+    if shared.is_damaged() {
+        return Ok(sorted(&GateAnswer {
+            decision: unread.damaged(now_ms),
+            recorded: false,
+            rules_on_record: None,
+            what_if: false,
+        }));
+    }
+    let decided = decided?;
     let (question, decision, known, (step, less)) = decided.map_err(bad)?;
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // somebody may later take for evidence.

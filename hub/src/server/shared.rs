@@ -6,12 +6,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use outhaul_access::{Group, ToWrite, TurnedAway};
 use outhaul_kit::durable;
+use outhaul_kit::text::chain;
 use outhaul_oidc::Oidc;
 use tokio::sync::Semaphore;
 
@@ -20,11 +21,12 @@ use super::counters::Counters;
 use super::door::Door;
 use super::lanes::Lane;
 use super::meter::Meter;
+use super::problem::DAMAGED;
 use super::rate::Rate;
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::{AccessEntry, IngestRefusal, NETWORK, Store};
+use crate::store::{AccessEntry, IngestRefusal, NETWORK, Store, StoreError};
 use crate::time;
 use crate::view::{FleetView, Reading};
 
@@ -85,6 +87,8 @@ pub(super) struct Shared {
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
+    /// Whether the database was found to be damaged: from then on nothing is written, and no gate is open.
+    damaged: AtomicBool,
     state: PathBuf,
     pub(super) counters: Counters,
     pub(super) meter: Meter,
@@ -129,6 +133,7 @@ impl Shared {
         open_reading: bool,
         is_tls: bool,
     ) -> Result<Self, HubError> {
+        let damaged = AtomicBool::new(hub.store.damage().is_some());
         Ok(Self {
             readers: Pool::open(state, READERS)?,
             checkers: Pool::open(state, CHECKERS)?,
@@ -152,6 +157,7 @@ impl Shared {
             explaining: Arc::new(Semaphore::new(1)),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
+            damaged,
             state: state.to_owned(),
             counters: Counters::default(),
             meter: Meter::new(Store::reader(state)?),
@@ -164,17 +170,38 @@ impl Shared {
         &self.state
     }
 
+    /// Whether the database was found to be damaged.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Notes that what was tried came upon damage, where it did.
+    pub(super) fn note_damage<T>(&self, done: &Result<T, HubError>) {
+        if let Err(error) = done
+            && error.is_damage()
+            && !self.damaged.swap(true, Ordering::Relaxed)
+        {
+            let error = chain(error);
+            tracing::error!(
+                error,
+                "the hub's database is damaged: it is only read from now on, and every gate is closed; bring it back from a backup"
+            );
+        }
+    }
+
     /// Whether the last write succeeded.
     pub(super) fn is_writable(&self) -> bool {
         !self.write_failed.load(Ordering::Relaxed)
     }
 
-    /// Whether the database is still the file that was opened. Waits for nothing.
+    /// Whether the database is still the file that was opened. Waits for nothing: who asks the store at this very moment gets the
+    /// answer to that as well.
     pub(super) fn in_place(&self) -> bool {
-        self.liveness
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_in_place()
+        match self.liveness.try_lock() {
+            Ok(store) => store.is_in_place(),
+            Err(TryLockError::Poisoned(store)) => store.into_inner().is_in_place(),
+            Err(TryLockError::WouldBlock) => true,
+        }
     }
 
     /// Ends when the database is no longer the file that was opened, and whoever asked in the meantime got the answer.
@@ -266,6 +293,7 @@ impl Shared {
                 return Err(HubError::Serve { doing, source });
             };
             let done = work(&mut store, &shared.fleet);
+            shared.note_damage(&done);
             pool(&shared).put_back(store);
             done
         })
@@ -282,8 +310,12 @@ impl Shared {
             let mut hub = shared.hub.lock().unwrap_or_else(PoisonError::into_inner);
             // What is written into a file that is gone would be acknowledged and found by nobody.
             hub.refuse_replaced()?;
+            if shared.is_damaged() {
+                return Err(damaged(hub.store.path()).into());
+            }
             let done = work(&mut hub);
             drop(hub);
+            shared.note_damage(&done);
             let failed = matches!(&done, Err(error) if error.is_unwritable());
             if failed || done.is_ok() {
                 shared.write_failed.store(failed, Ordering::Relaxed);
@@ -295,6 +327,9 @@ impl Shared {
 
     /// Why nothing can be taken in: the disk is full, or the last write failed and a trial fails as well.
     pub(super) async fn unwritable(self: &Arc<Self>) -> Result<Option<String>, HubError> {
+        if self.is_damaged() {
+            return Ok(Some(DAMAGED.to_owned()));
+        }
         let free = durable::free_bytes(&self.state)?;
         if free < LEAST_FREE_BYTES {
             return Ok(Some(format!(
@@ -424,6 +459,13 @@ impl Shared {
         };
         self.change(move |hub| Ok(hub.store.write(|session| session.add_refusal(&refusal))?))
             .await
+    }
+}
+
+fn damaged(path: &Path) -> StoreError {
+    StoreError::Damaged {
+        path: path.to_owned(),
+        problem: "a question came upon it".to_owned(),
     }
 }
 

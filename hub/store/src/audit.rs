@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use super::envelopes::envelope;
 use outhaul_gate::audit::{AuditLine, Link, Recorded};
+use outhaul_gate::facts::ActKind;
+use outhaul_gate::later::{self, LaterDecision};
 
 use super::decisions::step_of;
 use super::{Session, StoreError, from_sql, json, parse, removed, to_sql};
@@ -52,6 +54,25 @@ impl Session<'_> {
         };
         let all = [of("gate_decisions")?, of("gate_acts")?, of("access_log")?];
         Ok(all.into_iter().flatten().max())
+    }
+
+    /// The latest decision that is dated after now and whose time counts; `None` where the clock is not before the record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn later_decision(&self, now_ms: i64) -> Result<Option<LaterDecision>, StoreError> {
+        let from = later::from(self.acts_of(ActKind::Clock)?.iter(), now_ms);
+        let mut query = self.db.prepare_cached(
+            "SELECT id, at_ms FROM gate_decisions WHERE id > $1 AND at_ms > $2 ORDER BY at_ms DESC, id LIMIT 1",
+        )?;
+        let rows = query.query_map(params![from, now_ms], |row| {
+            Ok(LaterDecision {
+                id: row.get(0)?,
+                at_ms: row.get(1)?,
+            })
+        })?;
+        let latest: Vec<LaterDecision> = rows.collect::<Result<_, _>>()?;
+        Ok(later::found(latest.into_iter(), from, now_ms))
     }
 
     /// Decisions below a number, the newest first, those that are forgotten but for their place in the chain included.

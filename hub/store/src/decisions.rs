@@ -3,7 +3,7 @@
 //! What comes in: decisions, per site its status and the report that it rests on. What goes out: the same, newest
 //! first, and one decision with all of it. A decision keeps digests, not copies: sites are kept in blocks, and a
 //! block that did not change since is the same row. Decisions that opened a gate are kept for good, those that did
-//! not up to a thousand of an environment.
+//! not up to a thousand of an environment; the one of the latest time is kept in any case: a clock that was put back is found by it.
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::Digest;
@@ -140,6 +140,7 @@ impl Session<'_> {
             .db
             .prepare_cached(
                 "SELECT id FROM gate_decisions WHERE environment = $1 AND verdict = 'closed'
+                    AND id <> (SELECT id FROM gate_decisions ORDER BY at_ms DESC, id LIMIT 1)
                   ORDER BY id DESC LIMIT 1000000 OFFSET $2",
             )?
             .query_map(params![environment, MAX_CLOSED], |row| row.get(0))?

@@ -18,6 +18,17 @@ pub const CORRUPT_HELP: &str = "update this hub where a newer one wrote that, or
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// The file is damaged, and only read.
+    #[error(
+        "the database `{}` is damaged and is only read: {problem}",
+        text::path(path)
+    )]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What the database says.
+        problem: String,
+    },
     /// A row holds what this program never wrote.
     #[error("the store holds a value that cannot be read: {what}")]
     Corrupt {
@@ -167,6 +178,7 @@ impl StoreError {
     pub fn trouble(&self) -> Option<DbErrorKind> {
         match self {
             Self::Open { source, .. } | Self::Sql { source } => Some(source.trouble()),
+            Self::Damaged { .. } => Some(DbErrorKind::Damage),
             Self::Server {
                 source: ServerError::Failed(source),
                 ..

@@ -8,6 +8,10 @@ use outhaul_kit::text;
 use super::db::{AddressError, DbErrorKind, ServerError};
 use super::error::{CORRUPT_HELP, StoreError};
 
+/// What to do about a damaged database.
+const DAMAGE_HELP: &str = "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore`); its next \
+                           acknowledgements make the sites report again what runs";
+
 impl Classified for StoreError {
     fn class(&self) -> FailureClass {
         store_class(self)
@@ -63,10 +67,9 @@ fn store_help(error: &StoreError) -> String {
              server, then repeat the command"
         }
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
-        StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => {
-            "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore`); its next \
-             acknowledgements make the sites report again what runs"
-        }
+        StoreError::Damaged { .. } => DAMAGE_HELP,
+        StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => DAMAGE_HELP,
+
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_busy() => {
             "another program works on the hub's database: wait for it, or end it, and repeat the command"
         }

@@ -162,7 +162,8 @@ CREATE OR REPLACE VIEW kalypso.reconciler AS
            (ARRAY_AGG(endpoint ORDER BY at_ms DESC))[1], kalypso.at(MIN(at_ms)), 'kalypso', kalypso.at(MAX(at_ms)), 'kalypso'
       FROM kalypso_reconcilers GROUP BY host, reconciler;
 
--- A site that told nothing of what it should run is there, too: as one of which nothing has arrived yet.
+-- A site that told nothing of what it should run is there, too: as one of which nothing has arrived yet. So is an imported reconciler
+-- without a deployment, with the commit that is wanted where it is.
 CREATE OR REPLACE VIEW kalypso.deployment AS
     SELECT kalypso.id(s.site || '/' || s.endpoint || '@' || COALESCE(o.gitops_commit_id, s.gitops_commit_id)) AS id,
            COALESCE(o.gitops_commit_id, s.gitops_commit_id) AS gitops_commit_id,
@@ -175,4 +176,13 @@ CREATE OR REPLACE VIEW kalypso.deployment AS
     UNION ALL
     SELECT kalypso.id(host || '/' || reconciler || '@' || commit_id), commit_id, kalypso.id(host || '/' || reconciler), status, message,
            kalypso.at(at_ms), 'kalypso', kalypso.at(at_ms), 'kalypso'
-      FROM kalypso_reconcilers WHERE commit_id <> '';
+      FROM kalypso_reconcilers WHERE commit_id <> ''
+    UNION ALL
+    SELECT kalypso.id(k.host || '/' || k.reconciler || '@'),
+           COALESCE((SELECT d.commit_id FROM kalypso_descriptors d WHERE d.manifests_endpoint = k.endpoint
+                      ORDER BY d.at_ms DESC, d.commit_id LIMIT 1), ''),
+           kalypso.id(k.host || '/' || k.reconciler), 'in_progress', 'no report of it yet', kalypso.at(k.at_ms), 'kalypso',
+           kalypso.at(k.at_ms), 'kalypso'
+      FROM kalypso_reconcilers k
+     WHERE k.commit_id = '' AND NOT EXISTS (SELECT 1 FROM kalypso_reconcilers n
+                                             WHERE n.host = k.host AND n.reconciler = k.reconciler AND n.commit_id <> '');

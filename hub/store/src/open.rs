@@ -5,6 +5,7 @@
 //! connection to a server that broke is made again when the next transaction begins.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +16,8 @@ use super::db::{
     Access, Address, Connection, DbError, DbErrorKind, Server, ServerError, Transaction,
 };
 use super::place::{self, Located};
-use super::{Session, StoreError};
+use super::{Session, StoreError, to_sql};
+use outhaul_kit::text;
 
 /// How long a write waits for another program's write before it gives up.
 const BUSY: Duration = Duration::from_secs(20);
@@ -27,6 +29,8 @@ pub struct Store {
     path: PathBuf,
     /// Device and number of the file that is open; `None` in memory, and of a server.
     file: Option<(u64, u64)>,
+    /// What is wrong with the file, where it is damaged: it is only read then.
+    damage: Option<String>,
 }
 
 impl Store {
@@ -65,7 +69,38 @@ impl Store {
             });
         }
         make_private(folder, &path)?;
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        match Self::connect(path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            Err(error) if error.is_damage() => Self::only_read(path, error),
+            opened => opened,
+        }
+    }
+
+    /// What is left of a damaged file, to be read. Nothing is written, not even what lies beside it is played in.
+    fn only_read(path: PathBuf, damage: StoreError) -> Result<Self, StoreError> {
+        let Ok(connection) = read_damaged(&path) else {
+            return Err(damage);
+        };
+        let store = Self {
+            file: file_of(&path),
+            connection: Connection::Sqlite(connection),
+            damage: Some(text::chain(&damage)),
+            path,
+        };
+        let version = Session {
+            db: &store.connection,
+        }
+        .version();
+        match version {
+            // Tables of another program are not what the questions of this one are about.
+            Ok(found) if found != to_sql(Self::newest_version()) => Err(damage),
+            Err(error) if !error.is_damage() => Err(damage),
+            _ => Ok(store),
+        }
+    }
+
+    /// What is wrong with the file, where it is damaged and only read.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 
     /// One more connection to a store that is open and up to date, for reading only. Such connections wait
@@ -78,7 +113,10 @@ impl Store {
             Located::Server(address) => return Self::connected(&address),
             Located::File(path) => path,
         };
-        let store = Self::prepared(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let store = match Self::prepared(path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            Err(error) if error.is_damage() => return Self::only_read(path, error),
+            prepared => prepared?,
+        };
         store.connection.execute_batch("PRAGMA query_only = ON")?;
         Ok(store)
     }
@@ -108,6 +146,7 @@ impl Store {
             connection: Connection::Postgres(server),
             path: PathBuf::from(address.as_str()),
             file: None,
+            damage: None,
         })
     }
 
@@ -120,6 +159,10 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Session<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        if let Some(problem) = &self.damage {
+            let (path, problem) = (self.path.clone(), problem.clone());
+            return Err(StoreError::Damaged { path, problem }.into());
+        }
         let transaction = self.begin(Access::Write)?;
         if !self.is_in_place() {
             let path = self.path.clone();
@@ -240,6 +283,7 @@ impl Store {
             connection: Connection::Sqlite(connection),
             path,
             file,
+            damage: None,
         })
     }
 }
@@ -249,6 +293,38 @@ fn of_server(address: &Address, source: ServerError) -> StoreError {
         address: address.to_string(),
         source,
     }
+}
+
+/// A connection to a damaged file that writes nothing: not to the file, and where it has no journal nothing beside it.
+fn read_damaged(path: &Path) -> Result<rusqlite::Connection, rusqlite::Error> {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-wal");
+    let has_journal = fs::metadata(journal).is_ok_and(|found| found.len() > 0);
+    let way = if has_journal {
+        "mode=ro"
+    } else {
+        "immutable=1"
+    };
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                address.push(char::from(*byte));
+            }
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(format!("{address}?{way}"), flags)?;
+    connection.busy_timeout(BUSY)?;
+    // The first lets a file be read that was cut, and tables beside one whose description is damaged.
+    connection.execute_batch(
+        "PRAGMA writable_schema = ON; PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -16384;",
+    )?;
+    connection.query_row("SELECT COUNT(*) FROM settings", [], |_| Ok(()))?;
+    Ok(connection)
 }
 
 /// Device and number of the file at a path.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_gate::facts::{
-    Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, SiteState,
+    AHEAD_MS, Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, SiteState,
 };
 
 use super::db::{DbError, Row, Value, params};
@@ -47,6 +47,7 @@ impl Session<'_> {
                     o.role AS running_role, o.bundle_number, o.index_digest, o.base_commit, o.state, o.assignments,
                     COALESCE(t.bundle_number, v.bundle_number) AS attempted,
                     CASE WHEN v.site IS NULL THEN t.state ELSE 'reverted' END AS attempt,
+                    CASE WHEN r.clock_trusted = 1 AND r.wall_ms > r.received_ms + $7 THEN 1 ELSE 0 END AS ahead,
                     COUNT(*), MAX(r.received_ms), MIN(r.received_ms)
                FROM sites s LEFT JOIN current_states c ON c.site = s.site
                LEFT JOIN reports r ON r.site = c.site AND r.epoch = c.epoch AND r.number = c.newest
@@ -55,9 +56,11 @@ impl Session<'_> {
                  ON t.site = c.site AND t.epoch = c.epoch AND t.number = c.attempt AND c.attempt_left = 0
                LEFT JOIN reverts v
                  ON v.site = c.site AND v.epoch = c.epoch AND v.number = c.attempt AND c.attempt_left = 1
-              GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14";
+              GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15";
         let mut query = self.db.prepare_cached(text)?;
-        let rows = query.query_map(bounds_ms.map(Value::Int).to_vec(), group)?;
+        let mut bounds = bounds_ms.map(Value::Int).to_vec();
+        bounds.push(Value::Int(AHEAD_MS));
+        let rows = query.query_map(bounds, group)?;
         let rows: Vec<(SiteGroup, Option<String>)> = rows.collect::<Result<_, DbError>>()?;
         let mut sets = BTreeMap::new();
         let mut groups = Vec::with_capacity(rows.len());
@@ -112,7 +115,7 @@ impl Session<'_> {
 
 /// A group, and the digest of what its sites say of their assignments.
 fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
-    let (newest_ms, oldest_ms): (Option<i64>, Option<i64>) = (row.get(15)?, row.get(16)?);
+    let (newest_ms, oldest_ms): (Option<i64>, Option<i64>) = (row.get(16)?, row.get(17)?);
     let running = match row.get::<_, Option<String>>(6)? {
         None => None,
         Some(role) => Some(Running {
@@ -142,14 +145,19 @@ fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
         }),
         _ => None,
     };
+    let is_ahead = row.get::<_, i64>(14)? != 0;
     let newest = newest_ms.map(|received_ms| Newest {
         epoch: String::new(),
         number: 0,
         digest: String::new(),
         via: String::new(),
         received_ms,
-        wall_ms: 0,
-        clock_trusted: false,
+        // No more than that it is: the groups tell no clocks apart.
+        wall_ms: match is_ahead {
+            true => received_ms.saturating_add(AHEAD_MS + 1),
+            false => 0,
+        },
+        clock_trusted: is_ahead,
         acked: 0,
     });
     let bound: i64 = row.get(5)?;
@@ -170,7 +178,7 @@ fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
             declared_lost: Vec::new(),
             conflict: None,
         },
-        count: from_sql(row.get(14)?),
+        count: from_sql(row.get(15)?),
         bound: usize::try_from(bound).unwrap_or_default(),
         newest_ms,
         oldest_ms,

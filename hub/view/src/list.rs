@@ -33,13 +33,14 @@ pub struct SiteSearch {
 }
 
 /// The words that a site is looked for by.
-pub const STATES: [&str; 14] = [
+pub const STATES: [&str; 15] = [
     "attention",
     "behind",
     "busy",
     "conflict",
     "drifted",
     "failed",
+    "future-dated",
     "never",
     "ok",
     "other-content",

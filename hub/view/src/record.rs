@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::{Decision, GateRules};
+use outhaul_gate::later::LaterDecision;
 use outhaul_gate::{
     DecisionRecord, EDITION, Facts, GateQuestion, decide, evidence_lines, fingerprint, site_status,
     tighter, wanted_by,
@@ -203,6 +204,20 @@ impl GateRequest {
         Ok(less)
     }
 
+    /// The answer of a hub whose database is damaged.
+    pub fn damaged(&self, now_ms: i64) -> Decision {
+        let mut rules = self.rules.clone().unwrap_or_default();
+        self.tighten(&mut rules);
+        outhaul_gate::later::damaged(&GateQuestion {
+            environment: self.environment.clone(),
+            commit: self.commit.clone(),
+            to: self.to.clone(),
+            now_ms,
+            rules,
+            edition: EDITION,
+        })
+    }
+
     /// The age and share that were asked for, where they are stricter.
     fn tighten(&self, rules: &mut GateRules) {
         let ages = [self.max_age_hours, rules.max_age_hours];
@@ -249,6 +264,7 @@ pub struct EnvironmentRecord {
     acts: Vec<Act>,
     well_since: BTreeMap<String, i64>,
     restored: Option<Restored>,
+    later: Option<LaterDecision>,
 }
 
 impl EnvironmentRecord {
@@ -273,6 +289,7 @@ impl EnvironmentRecord {
             wanted,
             well_since,
             restored: session.last_restore()?,
+            later: session.later_decision(question.now_ms)?,
         })
     }
 
@@ -296,6 +313,7 @@ impl EnvironmentRecord {
                 acts: &self.acts,
                 well_since: &self.well_since,
                 restored: self.restored,
+                later: self.later,
             },
         )
     }

@@ -10,7 +10,10 @@ use serde::Serialize;
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
 use outhaul_gate::time::{self, HOUR_MS};
-use outhaul_store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
+use outhaul_signer::enrol::MIN_FINGERPRINT_DIGITS;
+use outhaul_store::{
+    ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, SiteRefusal, SiteState,
+};
 
 /// Whether a site reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -84,7 +87,7 @@ pub struct SiteRow {
     pub cluster_type: String,
     /// The signing role of its stream.
     pub role: String,
-    /// First digits of its key's id.
+    /// First digits of its key's id, as many as name a key.
     pub key: String,
     /// Whether it reports.
     pub connection: Connection,
@@ -120,6 +123,9 @@ pub struct SiteRow {
     pub missing: Vec<(u64, u64)>,
     /// Reports that the site declared lost.
     pub declared_lost: Vec<(u64, u64)>,
+    /// Its newest report is dated far ahead, by a clock that it calls trusted: what was seen. Such a site does not count at a gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub future_dated: Option<String>,
     /// Two machines report with its key: what was seen, and how somebody ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<String>,
@@ -131,8 +137,8 @@ pub struct SiteRow {
     pub waived_until: Option<String>,
     /// By when it is expected, RFC 3339, where somebody deferred it.
     pub deferred_until: Option<String>,
-    /// One word for the row: `failed`, `reverted`, `drifted`, `rejected`, `other-content`, `never`, `stale`,
-    /// `behind`, `unknown`, `busy`, `ok`, `conflict`, `revoked`.
+    /// One word for the row: `failed`, `reverted`, `drifted`, `rejected`, `other-content`, `future-dated`, `never`,
+    /// `stale`, `behind`, `unknown`, `busy`, `ok`, `conflict`, `revoked`.
     pub verdict: &'static str,
     /// Its place in the order of attention; lower needs more.
     #[serde(skip)]
@@ -199,7 +205,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         environment: site.environment.clone(),
         cluster_type: site.cluster_type.clone(),
         role: site.role.clone(),
-        key: site.key_id.chars().take(12).collect(),
+        key: site.key_id.chars().take(MIN_FINGERPRINT_DIGITS).collect(),
         connection,
         last_seen: newest.map(|newest| time::rfc3339(newest.received_ms)),
         last_seen_ago: newest.map_or_else(
@@ -225,6 +231,9 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
             }),
         missing: site.missing.clone(),
         declared_lost: site.declared_lost.clone(),
+        future_dated: newest
+            .filter(|newest| newest.is_future_dated())
+            .map(Newest::ahead_sentence),
         conflict: site
             .conflict
             .as_ref()
@@ -348,6 +357,8 @@ fn verdict(site: &SiteState, connection: Connection, bundle: BundleStatus) -> (&
         ("rejected", 1)
     } else if bundle == BundleStatus::OtherContent {
         ("other-content", 1)
+    } else if (site.newest.as_ref()).is_some_and(Newest::is_future_dated) {
+        ("future-dated", 2)
     } else if connection == Connection::Stale {
         ("stale", 3)
     } else if bundle == BundleStatus::Behind {

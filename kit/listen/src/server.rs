@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
 use hyper::service::Service;
@@ -19,6 +20,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{ConnectionLimits, accept};
 use crate::peer::Peer;
+
+/// How long work on threads of its own may go on after the last answer: what hangs there, such as a disk, is left behind.
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where and how to listen.
 pub struct ListenOptions {
@@ -99,7 +103,7 @@ where
         .enable_all()
         .build()
         .map_err(failed("start"))?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let listening = format!("listen on `{}`", options.listen);
         let listener = TcpListener::bind(options.listen)
             .await
@@ -125,5 +129,47 @@ where
             tracing::error!(%error, "the server ended badly");
         }
         Ok(())
-    })
+    });
+    // Without a limit, it would wait for work that nothing can end.
+    runtime.shutdown_timeout(END_WITHIN);
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use hyper::service::service_fn;
+
+    use super::*;
+
+    #[test]
+    fn attack_work_that_hangs_does_not_keep_a_server_from_its_end() {
+        let listening = ListenOptions {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
+            limits: ConnectionLimits {
+                connections: 4,
+                of_peer: 4,
+                receive: Duration::from_secs(1),
+                stall: Duration::from_secs(1),
+                head: 8192,
+            },
+        };
+        let (_keep, never) = mpsc::channel::<()>();
+        let (began, begun) = tokio::sync::oneshot::channel();
+        let beside = async {
+            let hangs = tokio::task::spawn_blocking(move || {
+                let _ = began.send(());
+                let _ = never.recv();
+            });
+            let _ = hangs.await;
+        };
+        let until = async {
+            let _ = begun.await;
+        };
+        let service =
+            |_| service_fn(|_| async { Ok::<_, io::Error>(Response::new(String::new())) });
+        run_until(listening, service, beside, until, |_| {}).unwrap();
+    }
 }

@@ -46,11 +46,11 @@ fn attack_a_copy_with_a_broken_signature_does_not_keep_the_good_one_out() {
     );
     assert_eq!(on_record(&mut store, &site, 2), second.trim_ascii());
     // And it stays, whatever comes after it.
-    for again in [&bad, &second, &spoiled(&second)] {
+    for (again, refused) in [(&bad, 1), (&second, 0), (&spoiled(&second), 1)] {
         let done = take(&mut store, std::slice::from_ref(again));
         assert_eq!(
             (done.accepted, done.duplicates, done.refused_lines),
-            (0, 1, 0)
+            (0, 1 - refused, refused)
         );
         assert_eq!(on_record(&mut store, &site, 2), second.trim_ascii());
     }
@@ -83,6 +83,22 @@ fn attack_copies_with_broken_signatures_tire_a_batch_as_other_broken_ones_do() {
         received_ms: 5,
     };
     let done = take_in(&mut store, lines.as_slice(), &batch, Intake::new(Some(10))).unwrap();
-    assert_eq!((done.duplicates, done.refused_lines), (10, 190));
-    assert_eq!(done.refused[0].rule, "not-read");
+    assert_eq!((done.duplicates, done.refused_lines), (0, 200));
+    let rules: Vec<&str> = done.refused.iter().map(|one| &*one.rule).collect();
+    assert_eq!((rules[9], rules[10]), ("signature", "not-read"));
+}
+
+#[test]
+fn attack_a_known_report_under_another_payload_type_is_refused_as_any_forged_one() {
+    let (_, mut store, [first, second, third]) = three();
+    take(&mut store, &[first, second.clone(), third]);
+    let mut changed: serde_json::Value = serde_json::from_slice(&second).unwrap();
+    changed["payloadType"] = "application/vnd.outhaul.order+json".into();
+    let done = take(&mut store, &[self::line(changed.to_string().into_bytes())]);
+    assert_eq!(
+        (done.accepted, done.duplicates, done.refused_lines),
+        (0, 0, 1)
+    );
+    assert_eq!(done.refused[0].rule, "signature");
+    assert_eq!(store.read(|session| session.refusals(9)).unwrap().len(), 1);
 }

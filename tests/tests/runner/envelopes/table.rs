@@ -343,6 +343,11 @@ pub(super) const TABLE: &[Case] = &[
         "it takes two machines with one key, see `conflicts.rs`",
         "edge-1 --digest 00000000 --reason both --by ann --state hub",
     ),
+    not_here(
+        "outhaul-hub clock",
+        "it takes a decision of a time to come, see `audited.rs` of the hub",
+        "--by ann --reason test --state nowhere",
+    ),
     case(
         "outhaul-hub advisories import",
         "advisory.json --by ann --state hub",

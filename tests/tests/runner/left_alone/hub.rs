@@ -17,7 +17,7 @@ fn what_a_hub_cannot_do_leaves_its_store_as_it_is() {
     refused(
         "caller remove nobody",
         2,
-        "`outhaul-hub caller list` lists them; nothing was changed",
+        "`outhaul-hub --state hub caller list` lists them; nothing was changed",
     );
 
     let kit = world.kit("edge-1", "fleet");
@@ -60,7 +60,7 @@ fn what_a_hub_cannot_do_leaves_its_store_as_it_is() {
         world.typed("outhaul-hub", &hub(&format!("import {request}")));
     }
     let line = hub(&format!("import {ninth}"));
-    let says = "`outhaul-hub site reject` makes room";
+    let says = "`outhaul-hub --state hub site reject` makes room";
     world.left_alone(("outhaul-hub", &line, 1, says));
     // The eight are known, and come with it.
     let ran = world.0.run(

@@ -17,7 +17,7 @@ use crate::pack::{ObjectKind, PackWriter, id_of};
 /// Longest line of a listing in bytes.
 const MAX_LINE: u64 = 8192;
 /// Most bytes of a commit or a folder.
-const MAX_OBJECT: u64 = 64 << 20;
+pub(super) const MAX_OBJECT: u64 = 64 << 20;
 
 /// What is in a pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

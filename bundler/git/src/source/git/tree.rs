@@ -12,10 +12,11 @@ use std::process::Stdio;
 
 use super::super::lfs::{is_pointer, opening};
 use super::super::{Names, SourceError, StreamedFile, TreeLimits};
-use super::packed::MAX_OBJECT;
 use super::{Repository, program, text};
 use crate::pack::{ObjectHash, ObjectKind, id_of};
 
+/// Most bytes of a commit or a folder.
+pub(super) const MAX_OBJECT: u64 = 64 << 20;
 /// Longest path in bytes.
 const MAX_PATH: usize = 4096;
 /// Entries that are looked at for each file that may be wanted.

@@ -199,14 +199,16 @@ pub fn publish_folder(
     for (_, bytes) in timestamp {
         // Another stream's bundle or a slip may have brought a newer one, which leads to this one as well.
         if is_newest || version_of(bytes) >= version_there(&media)? {
-            put_bytes(&media, Path::new(TIMESTAMP), bytes)?;
+            put_bytes(&media, &timestamp_path(), bytes)?;
         }
     }
     Ok(())
 }
 
 /// Where clients look for what leads to everything else.
-const TIMESTAMP: &str = "metadata/timestamp.json";
+fn timestamp_path() -> PathBuf {
+    Path::new("metadata").join("timestamp.json")
+}
 
 /// Refuses a folder in which a link stands where files of a bundle go. One that is not there yet is fine.
 ///
@@ -217,7 +219,8 @@ pub fn check_folder(folder: &Path) -> Result<(), DeliverError> {
         return Ok(());
     }
     let media = Media::open(folder)?;
-    for path in [TIMESTAMP, "targets/index.json", "blobs/sha256/blob"] {
+    media.open_file(&timestamp_path())?;
+    for path in ["targets/index.json", "blobs/sha256/blob"] {
         media.open_file(Path::new(path))?;
     }
     Ok(())
@@ -258,7 +261,7 @@ pub fn is_published(
 
 /// The version of the timestamp that a published folder has.
 fn version_there(media: &Media) -> Result<Option<u64>, DeliverError> {
-    let bytes = media.read(Path::new(TIMESTAMP), MAX_TIMESTAMP_BYTES)?;
+    let bytes = media.read(&timestamp_path(), MAX_TIMESTAMP_BYTES)?;
     Ok(bytes.and_then(|bytes| version_of(&bytes)))
 }
 

@@ -23,6 +23,7 @@ mod runner {
     pub mod explain;
     pub mod exposed;
     pub mod first_tries;
+    pub mod forged;
     pub mod forges;
     pub mod formats;
     pub mod fuzz;

@@ -29,6 +29,7 @@ pub use crate::durable::Unexpected;
 pub use names::is_named;
 use ranked::Ranked;
 pub use room::MediaSpace;
+pub use write::NewFile;
 use write::sync_folder;
 
 const FOLDER: OFlags = OFlags::RDONLY

@@ -69,6 +69,8 @@ pub enum Ceremony {
         version: u64,
         /// Signatures there.
         found: usize,
+        /// Files beside it that are called answers and do not answer it, each with why.
+        others: Vec<(PathBuf, String)>,
     },
 }
 
@@ -266,7 +268,8 @@ impl Fleet {
                 signatures.insert(entry.public.id(), named(&file, signature)?);
             }
         }
-        for signature in self.answers_to(&request)? {
+        let (answered, others) = self.answers_to(&request)?;
+        for signature in answered {
             signatures.insert(signature.keyid.clone(), signature);
         }
         let signed_by = |role: &RoleKeys| {
@@ -291,6 +294,7 @@ impl Fleet {
                 request: path,
                 version: root.version,
                 found,
+                others,
             });
         }
         let signatures: Vec<_> = signatures.into_values().collect();

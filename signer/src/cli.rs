@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::signals;
-use outhaul_kit::text::printable_lines;
+use outhaul_kit::text::{printable_lines, quoted};
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
 use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
@@ -105,6 +105,12 @@ pub(crate) enum CommandOutcome {
 type Result = std::result::Result<CommandOutcome, Failure>;
 
 impl Common {
+    /// The option with which the passphrase was given, for a command that a person is to type next.
+    fn passphrase_option(&self) -> String {
+        let file = self.passphrase_file.as_deref().map(quoted);
+        file.map_or_else(String::new, |file| format!(" --passphrase-file {file}"))
+    }
+
     fn secret(&self) -> std::result::Result<Secret, Failure> {
         Ok(Secret::obtain(self.passphrase_file.as_deref(), false)?)
     }

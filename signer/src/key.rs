@@ -8,7 +8,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::pkcs8::{KeypairBytes, spki};
@@ -78,6 +78,17 @@ pub enum KeyError {
         /// Its mode.
         mode: u32,
     },
+    /// Somebody else owns the file, and can put another passphrase into it.
+    #[error(
+        "`{}` belongs to another user (number {owner}): whoever that is can read and change it\nhelp: make one that belongs \
+         to the user that runs this command, or to root, with mode 0600", path.display()
+    )]
+    OfAnother {
+        /// The file.
+        path: PathBuf,
+        /// The number of its owner.
+        owner: u32,
+    },
     /// The passphrase does not open the key, or the file is damaged.
     #[error(
         "the passphrase does not open `{}` (or the file is damaged)\nhelp: give the passphrase that this key was \
@@ -113,6 +124,7 @@ impl Classified for KeyError {
             Self::NoPassphrase { .. } | Self::WeakPassphrase { .. } => FailureClass::Usage,
             Self::NotAKey { .. }
             | Self::Exposed { .. }
+            | Self::OfAnother { .. }
             | Self::WrongPassphrase { .. }
             | Self::BadSignature { .. } => FailureClass::Trust,
         }
@@ -376,6 +388,23 @@ fn refuse_exposed(path: &Path) -> Result<(), KeyError> {
         return Err(KeyError::Exposed {
             path: path.to_owned(),
             mode,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses a regular file that belongs neither to who runs this program nor to root.
+fn refuse_of_another(path: &Path, runs: u32) -> Result<(), KeyError> {
+    let metadata = fs::metadata(path).map_err(|source: io::Error| FileError {
+        doing: "look at",
+        path: path.to_owned(),
+        source,
+    })?;
+    let owner = metadata.uid();
+    if metadata.is_file() && owner != runs && owner != 0 {
+        return Err(KeyError::OfAnother {
+            path: path.to_owned(),
+            owner,
         });
     }
     Ok(())

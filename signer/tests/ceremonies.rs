@@ -82,6 +82,7 @@ fn root_keys_in_three_places_change_the_root_with_two_of_them() {
         request,
         version: 2,
         found: 1,
+        others: _,
     } = waiting
     else {
         panic!("{waiting:?}");
@@ -95,6 +96,17 @@ fn root_keys_in_three_places_change_the_root_with_two_of_them() {
     let asked = SigningRequest::from_bytes(&fs::read(&request).unwrap()).unwrap();
     let stranger = SigningKey::generate().unwrap();
     assert!(asked.answer(&stranger).is_err());
+    let wrong = request.with_file_name("wrong.answer");
+    fs::write(&wrong, b"{}").unwrap();
+    let Ceremony::Waiting { others, .. } = fleet.finish_root(at(ISSUED), &secret()).unwrap() else {
+        panic!("an answer to nothing counts");
+    };
+    assert_eq!(others.len(), 1, "{others:?}");
+    assert!(
+        others[0].0 == wrong && !others[0].1.is_empty(),
+        "{others:?}"
+    );
+    fs::remove_file(wrong).unwrap();
     let answer = asked.answer(&elsewhere[0]).unwrap().to_bytes();
     SigningAnswer::from_bytes(&answer).unwrap();
     fs::write(request.with_file_name("second.answer"), answer).unwrap();

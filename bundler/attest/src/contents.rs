@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek as _, Write};
+use std::path::PathBuf;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::decode::{self, DecodeError, InMemory};
@@ -43,8 +44,13 @@ pub fn contents(
         blob: None,
         found: InMemory::default(),
         wrong: None,
+        no_room: None,
     };
     let read = reader.read_blobs(&index, &mut sink);
+    if let Some(error) = sink.no_room {
+        let folder = std::env::temp_dir();
+        return Err(ContentsError::Temporary { folder, error });
+    }
     if let Some(error) = sink.wrong {
         return Err(error.into());
     }
@@ -62,6 +68,15 @@ pub enum ContentsError {
     /// The file is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// This machine has no place for what a blob is decoded from: nothing is known of the bundle.
+    #[error("cannot keep a part of the bundle in `{}` while it is checked", folder.display())]
+    Temporary {
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
 }
 
 impl ContentsError {
@@ -78,19 +93,59 @@ struct Decoding<'a> {
     blob: Option<std::fs::File>,
     found: InMemory<String>,
     wrong: Option<DecodeError>,
+    /// Why a temporary file could not be made, written or read again.
+    no_room: Option<io::Error>,
+}
+
+/// A temporary file; that it cannot be written is a matter of this machine, and no damage of what is read.
+struct Temporary<'a> {
+    file: &'a std::fs::File,
+    failed: &'a mut Option<io::Error>,
+}
+
+impl Temporary<'_> {
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| noted(self.failed, error))
+    }
+}
+
+impl Write for Temporary<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.file.write(bytes);
+        self.noted(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.file.flush();
+        self.noted(done)
+    }
+}
+
+/// Keeps `error`, and gives what the reader is to end with.
+fn noted(kept: &mut Option<io::Error>, error: io::Error) -> io::Error {
+    let reported = io::Error::from(error.kind());
+    if error.kind() != io::ErrorKind::Interrupted {
+        *kept = Some(error);
+    }
+    reported
 }
 
 impl BlobSink for Decoding<'_> {
     fn begin(&mut self, _: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
-        let file = self.blob.insert(tempfile::tempfile()?);
-        Ok(Some(Box::new(file)))
+        let file = match tempfile::tempfile() {
+            Ok(file) => self.blob.insert(file),
+            Err(error) => return Err(noted(&mut self.no_room, error)),
+        };
+        let failed = &mut self.no_room;
+        Ok(Some(Box::new(Temporary { file, failed })))
     }
 
     fn commit(&mut self, blob: &Blob) -> io::Result<()> {
         let Some(mut file) = self.blob.take() else {
             return Ok(());
         };
-        file.rewind()?;
+        file.rewind()
+            .map_err(|error| noted(&mut self.no_room, error))?;
         let mut each = |content: &Content| {
             let name = self.wanted.get(&content.digest).cloned();
             Ok(name.map(|name| self.found.writer(name)))

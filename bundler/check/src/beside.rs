@@ -3,10 +3,10 @@
 //! What comes in: a platform, and the cluster types whose bundles are made. What goes out: findings. It changes nothing.
 
 use outhaul_control::Diagnostics;
+use outhaul_load::manifests::Manifests;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::check::reaching_nothing;
 use outhaul_plane::delivery;
-use outhaul_ship::manifests::Manifests;
 
 use crate::offline;
 

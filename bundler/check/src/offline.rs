@@ -13,6 +13,7 @@ use outhaul_control::model::{ClusterType, Images, Transport};
 use outhaul_git::source::normal_url;
 use outhaul_kit::carried::is_single_version;
 use outhaul_kit::url_secrets::without_secrets;
+use outhaul_load::manifests;
 use outhaul_load::pipeline::Platform;
 use outhaul_needs::kustomize::{self, Build, Followed, Gap, Means};
 use outhaul_needs::{Need, Needs as OfFile, shown_image, without_charts};
@@ -21,7 +22,6 @@ use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_registry::ImageReference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
-use outhaul_ship::manifests;
 
 use crate::unread::NotRead;
 

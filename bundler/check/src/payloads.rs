@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use outhaul_control::diagnostic::{Cause, Diagnostics};
 use outhaul_control::model::Transport;
+use outhaul_load::manifests::Manifests;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery;
 use outhaul_ship::collect::{self, Collector};
-use outhaul_ship::manifests::Manifests;
 
 /// What `outhaul bundle` would leave out, and why. Returns what was not looked at. With `network` a server
 /// that does not answer is a finding.

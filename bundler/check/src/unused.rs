@@ -9,8 +9,8 @@ use outhaul_git::address::Address;
 use outhaul_git::source::normal_url;
 use outhaul_kit::suggest::nearest;
 use outhaul_kit::url_secrets::without_secrets;
+use outhaul_load::manifests::Manifests;
 use outhaul_load::pipeline::Platform;
-use outhaul_ship::manifests::Manifests;
 
 /// The code of the finding.
 const CODE: &str = "source-without-effect";

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::import::{self, Change, NewCommit};
-use crate::program::{Git, ProgramError};
+use crate::program::{Git, ProgramError, receive_without_hooks};
 
 /// What to commit.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub enum BranchError {
 /// # Errors
 /// [`BranchError`]; the branch is then as it was.
 pub fn commit_local(folder: &Path, edit: &Edit<'_>) -> Result<String, BranchError> {
-    let git = Git::at(folder);
+    let git = Git::local(folder);
     let reference = format!("refs/heads/{}", edit.branch);
     if git
         .text(&["rev-parse", "--verify", "--quiet", &reference])
@@ -110,7 +110,10 @@ pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<Stri
         edit.branch, edit.parent
     );
     let target = format!("{commit}:refs/heads/{}", edit.branch);
-    match git.text(&["push", "--quiet", &lease, "--", url, &target]) {
+    let mut arguments = vec!["push", "--quiet"];
+    arguments.extend(receive_without_hooks(url));
+    arguments.extend([lease.as_str(), "--", url, &target]);
+    match git.text(&arguments) {
         Ok(_) => Ok(commit),
         Err(error) if was_overtaken(&error.message) => Err(BranchError::Moved {
             branch: edit.branch.to_owned(),

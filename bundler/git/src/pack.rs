@@ -84,11 +84,32 @@ impl Hash {
 
 /// The id of an object, in as many digits as `like` has.
 pub fn id_of(kind: ObjectKind, bytes: &[u8], like: &str) -> String {
-    let mut hash = Hash::of_length(like.len());
-    hash.update(format!("{} {}\0", kind.name(), bytes.len()).as_bytes());
+    let mut hash = ObjectHash::new(kind, bytes.len() as u64, like);
     hash.update(bytes);
-    let digits = hash.finish();
-    hex::encode(digits)
+    hash.id()
+}
+
+/// The id of an object whose content comes in pieces.
+#[derive(Debug)]
+pub struct ObjectHash(Hash);
+
+impl ObjectHash {
+    /// Of an object of `size` bytes, in as many digits as `like` has.
+    pub fn new(kind: ObjectKind, size: u64, like: &str) -> Self {
+        let mut hash = Hash::of_length(like.len());
+        hash.update(format!("{} {size}\0", kind.name()).as_bytes());
+        Self(hash)
+    }
+
+    /// Adds the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The id of what came.
+    pub fn id(self) -> String {
+        hex::encode(self.0.finish())
+    }
 }
 
 /// A pack being written.

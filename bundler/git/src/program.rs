@@ -52,6 +52,18 @@ pub struct Git {
     pub folder: PathBuf,
     /// What a server is given.
     pub credential: Option<Credential>,
+    /// Whether it asks no server and no other repository, whatever the repository's settings name as the place of
+    /// objects that it lacks.
+    pub is_offline: bool,
+}
+
+/// What `git push` is given where `url` is a folder here: git would run the hooks of that repository as whoever runs
+/// Outhaul. A server runs its hooks by itself, and they are its own.
+pub fn receive_without_hooks(url: &str) -> Option<&'static str> {
+    (url.starts_with('/') || url.starts_with("file://")).then_some(
+        "--receive-pack=git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c core.fsmonitor=false \
+         -c gc.auto=0 -c receive.autogc=false receive-pack",
+    )
 }
 
 impl Git {
@@ -60,6 +72,15 @@ impl Git {
         Self {
             folder: folder.to_owned(),
             credential: None,
+            is_offline: false,
+        }
+    }
+
+    /// The same, for commands that concern this repository alone.
+    pub fn local(folder: &Path) -> Self {
+        Self {
+            is_offline: true,
+            ..Self::at(folder)
         }
     }
 
@@ -122,6 +143,9 @@ impl Git {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = git::plain();
+        if self.is_offline {
+            git::keep_local(&mut command);
+        }
         if let Some(credential) = &self.credential {
             let secret = format!("{}:{}", credential.user, credential.token.as_str());
             command

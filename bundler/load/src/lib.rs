@@ -22,6 +22,7 @@ use crate::scheduler::Schedulers;
 
 mod declared;
 mod loader;
+pub mod manifests;
 mod output;
 mod payloads;
 pub mod pipeline;

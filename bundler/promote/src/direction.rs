@@ -95,7 +95,7 @@ impl Chain<'_> {
         let reference = GitReference::Branch(at.branch.clone());
         let sources = self.base_sources(link);
         let git = match sources.resolve(&at.repo.value, &reference) {
-            Some(folder) => Git::at(folder),
+            Some(folder) => Git::local(folder),
             None => {
                 let remote = sources.permitted(&at.repo.value)?;
                 let folder = self.cache.repository(&format!("{}#history", at.repo.value));
@@ -106,7 +106,7 @@ impl Chain<'_> {
                     let url = at.repo.value.clone();
                     return Err(SourceError::Unreachable { url, message }.into());
                 }
-                Git::at(&folder)
+                Git::local(&folder)
             }
         };
         Ok(Some((git, pinned.value.clone())))

@@ -11,7 +11,8 @@ use outhaul_bundle::hub_api::{
 };
 use zeroize::Zeroizing;
 
-use super::Decision;
+use super::answer::{self, Question};
+use super::{Decision, clock};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::git::is_commit_id;
 use outhaul_kit::failure::{Classified, FailureClass};
@@ -28,6 +29,17 @@ pub enum GateError {
     /// It answered something else.
     #[error("`{hub}` does not answer like a hub: {problem}")]
     Answer {
+        /// The hub.
+        hub: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It answered, and what it says cannot be used for this step.
+    #[error(
+        "the answer of `{hub}` counts as none: {problem}\nhelp: see that this is the address of your hub, that nothing between keeps or \
+         changes its answers (a cache, a proxy), that both clocks are right, and that hub and `outhaul` are of one version"
+    )]
+    Unusable {
         /// The hub.
         hub: String,
         /// What is wrong.
@@ -178,7 +190,25 @@ impl HubConnection<'_> {
                     .to_owned(),
             });
         }
+        let question = Question {
+            environment,
+            commit,
+            to: rule.to.as_deref(),
+            max_age_hours: query.max_age_hours,
+            rules,
+        };
+        let unusable = |problem: String| GateError::Unusable {
+            hub: hub.to_owned(),
+            problem,
+        };
+        if answer.what_if {
+            return Err(unusable(
+                "it is about rules that are only tried out".to_owned(),
+            ));
+        }
+        answer::check(&question, &answer.decision, clock::now_ms()).map_err(unusable)?;
         answer.decision.notes.extend(answer.rules_on_record);
+        answer::in_lines(&mut answer.decision);
         Ok(answer.decision)
     }
 

@@ -19,11 +19,14 @@ use outhaul_git::source::{
 };
 use outhaul_load::ENVIRONMENTS;
 
+mod answer;
 mod candidate;
+mod clock;
 mod direction;
 mod error;
 pub mod hooks;
 mod hub;
+mod moved;
 pub mod order;
 pub mod overrides;
 mod policy;
@@ -36,6 +39,7 @@ pub mod watch;
 pub use error::PromoteError;
 use hooks::HookRun;
 pub use hub::{GateError, GateRule, HubConnection, check_commit};
+use moved::BaseFile;
 use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::problems;
@@ -189,24 +193,14 @@ impl<'a> Chain<'a> {
         }
         let reference = GitReference::Branch(at.branch.clone());
         let opened = source::open(&at.repo.value, &reference, &sources, self.cache)?;
-        for ((path, file), object) in objects(&opened, &at.path)? {
-            if let Object::BaseRepo(base) = object
-                && base.name == "main"
-            {
-                let root = source::normal_path(&at.path)?;
-                let path = if root.is_empty() {
-                    path
-                } else {
-                    format!("{root}/{path}")
-                };
-                return Ok(Link {
-                    environment: found.clone(),
-                    opened,
-                    file,
-                    path,
-                    base,
-                });
-            }
+        if let Some(BaseFile { path, file, base }) = moved::base_file(&opened, &at.path)? {
+            return Ok(Link {
+                environment: found.clone(),
+                opened,
+                file,
+                path,
+                base,
+            });
         }
         Err(PromoteError::NoBase {
             environment: environment.to_owned(),

@@ -2,19 +2,19 @@
 //!
 //! What comes in: a hub's decision, or who overrides the gate and why. What goes out: the commit's
 //! message, which ends in trailers (`Outhaul-Promoted: …`), and from messages the [`Passage`] of one
-//! commit into one environment. It asks no hub and trusts the environment's branch: who may write there
-//! may promote.
+//! commit into one environment. A commit counts that does what a promotion does and no more, and whose message is
+//! whole. It asks no hub, and there is no key: who may push to the environment's branch can write such a commit.
 
 use std::fmt::Write as _;
 
+use outhaul_bundle::Digest;
 use serde::Serialize;
 
 use super::hooks::HookRun;
-use super::{Chain, Decision, Link, PromoteError};
+use super::{Chain, Decision, Link, PromoteError, moved};
 use outhaul_control::overriding::Override;
-use outhaul_git::branch::BranchError;
-use outhaul_git::program::Git;
 use outhaul_git::source::OpenedSource;
+use outhaul_kit::text::printable;
 
 /// Commits of an environment's branch that are looked at.
 const MAX_COMMITS: usize = 5_000;
@@ -61,7 +61,8 @@ impl Basis {
     }
 }
 
-/// The commit's message: what moved, and on what evidence.
+/// The commit's message: what moved, and on what evidence. What others wrote is one line each: the lines that are read
+/// back are ours.
 pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> String {
     let short: String = commit.chars().take(12).collect();
     let mut text = format!("Promote {short} to {to}\n\n");
@@ -83,15 +84,15 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
                 let _ = writeln!(
                     text,
                     "- {}: report {} ({}), bundle {} {}",
-                    evidence.site,
+                    printable(&evidence.site),
                     evidence.report,
-                    evidence.digest,
+                    printable(&evidence.digest),
                     evidence.bundle,
-                    evidence.state
+                    printable(&evidence.state)
                 );
             }
             for note in &decision.notes {
-                let _ = writeln!(text, "- note: {}", note.replace(['\n', '\r'], " "));
+                let _ = writeln!(text, "- note: {}", printable(note));
             }
         }
         Basis::Override(given) => {
@@ -99,7 +100,7 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
         }
     }
     for hook in hooks {
-        let _ = writeln!(text, "- {}", hook.sentence());
+        let _ = writeln!(text, "- {}", printable(&hook.sentence()));
     }
     let _ = writeln!(text, "\n{PROMOTED}: {to} {commit}");
     let _ = match basis {
@@ -114,81 +115,104 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
     text
 }
 
-/// What one message says of `commit` in `environment`.
+/// What one message says of `commit` in `environment`: all of it must be as [`message`] writes it.
 fn read(message: &str, environment: &str, commit: &str) -> Option<Passage> {
-    let trailer = |name: &str| {
-        let mut found = message.lines().rev();
-        found.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-    };
-    let Some(promoted) = trailer(PROMOTED) else {
-        return read_earlier(message, environment, commit);
-    };
-    if promoted != format!("{environment} {commit}") {
+    let short: String = commit.chars().take(12).collect();
+    let mut lines = message.lines();
+    if lines.next()? != format!("Promote {short} to {environment}") || !lines.next()?.is_empty() {
         return None;
     }
-    match trailer(GATE)?.split_once(' ') {
-        Some(("open", from)) => Some(Passage::Gate(from.to_owned())),
-        None if trailer(GATE) == Some("overridden") => {
-            let given = Override::new(trailer(OVERRIDE_BY)?, trailer(OVERRIDE_REASON)?);
-            given.ok().map(Passage::Override)
+    let basis = lines.next()?;
+    let (said, trailers) = {
+        let rest: Vec<&str> = lines.collect();
+        let end = rest.iter().position(|line| line.is_empty());
+        let (said, trailers) = rest.split_at(end.unwrap_or(rest.len()));
+        (
+            said.to_vec(),
+            trailers.get(1..).unwrap_or_default().to_vec(),
+        )
+    };
+    if !said.iter().all(|line| line.starts_with("- ")) {
+        return None;
+    }
+    let gate = opened_gate(basis, &said, commit);
+    if trailers.is_empty() {
+        // Programs of before wrote none.
+        return gate.map(|from| Passage::Gate(from.to_owned()));
+    }
+    let promoted = format!("{PROMOTED}: {environment} {commit}");
+    let value = |line: &&str, name: &str| {
+        let value = line.strip_prefix(name)?.strip_prefix(": ")?;
+        Some(value.to_owned())
+    };
+    match trailers.as_slice() {
+        [first, second] if *first == promoted => {
+            let from = value(second, GATE)?;
+            let from = from.strip_prefix("open ")?;
+            (gate? == from).then(|| Passage::Gate(from.to_owned()))
+        }
+        [first, second, by, reason] if *first == promoted => {
+            let (by, reason) = (value(by, OVERRIDE_BY)?, value(reason, OVERRIDE_REASON)?);
+            let given = Override::new(&by, &reason).ok()?;
+            let is_said = basis == format!("No gate let it in: {given}");
+            let is_overridden = value(second, GATE)? == "overridden";
+            (is_said && is_overridden).then_some(Passage::Override(given))
         }
         _ => None,
     }
 }
 
-/// Messages of programs that wrote no trailers.
-fn read_earlier(message: &str, environment: &str, commit: &str) -> Option<Passage> {
-    let short: String = commit.chars().take(12).collect();
-    let mut lines = message.lines();
-    if lines.next()? != format!("Promote {short} to {environment}") {
-        return None;
-    }
-    lines.find_map(|line| {
-        let (from, rest) = line
-            .strip_prefix("The gate of `")?
-            .split_once("` is open: ")?;
-        let confirmed = rest.ends_with(&format!(" sites confirmed {commit}."));
-        confirmed.then(|| Passage::Gate(from.to_owned()))
-    })
+/// The environment whose gate was open by the sentence `basis`, with a line of evidence for each site that confirmed.
+fn opened_gate<'t>(basis: &'t str, said: &[&str], commit: &str) -> Option<&'t str> {
+    let (from, rest) = basis
+        .strip_prefix("The gate of `")?
+        .split_once("` is open: ")?;
+    let rest = rest.strip_suffix(&format!(" sites confirmed {commit}."))?;
+    let (confirmed, counted) = rest.split_once(" of ")?;
+    let (confirmed, counted): (usize, usize) = (confirmed.parse().ok()?, counted.parse().ok()?);
+    let evidence = said.iter().filter(|line| is_evidence(line)).count();
+    let is_sound = confirmed > 0 && confirmed <= counted && evidence >= confirmed;
+    is_sound.then_some(from)
+}
+
+/// Whether a line names a report: `- SITE: report N (sha256:…), bundle N STATE`.
+fn is_evidence(line: &str) -> bool {
+    let read = || -> Option<bool> {
+        let (_site, rest) = line.strip_prefix("- ")?.split_once(": report ")?;
+        let (report, rest) = rest.split_once(" (")?;
+        let (digest, rest) = rest.split_once("), bundle ")?;
+        let (bundle, _state) = rest.split_once(' ')?;
+        let is_number = |text: &str| text.parse::<u64>().is_ok();
+        Some(is_number(report) && is_number(bundle) && digest.parse::<Digest>().is_ok())
+    };
+    read().unwrap_or(false)
 }
 
 /// The newest evidence on an environment's branch, opened at any of its commits, that `commit` may be
-/// its base. The gate must have been one of `from`.
+/// its base: a commit that only moves the base below `root` there, with a message as [`message`] writes it. The gate
+/// must have been one of `from`.
 ///
 /// # Errors
 /// [`PromoteError`] when the history cannot be read.
 pub fn find(
     opened: &OpenedSource,
-    environment: &str,
+    (environment, root): (&str, &str),
     commit: &str,
     from: &dyn Fn(&str) -> bool,
 ) -> Result<Option<Passage>, PromoteError> {
-    let Some(folder) = opened.repository_folder() else {
-        return Ok(None);
-    };
-    // Brings the history of what was fetched without it.
-    opened.history(MAX_COMMITS)?;
-    let most = format!("--max-count={MAX_COMMITS}");
-    let log = Git::at(folder).text(&[
-        "log",
-        &most,
-        "--format=%B%x00",
-        "--grep=^Promote ",
-        "--end-of-options",
-        &opened.commit,
-    ]);
-    let log = log.map_err(|error| PromoteError::Branch {
-        environment: environment.to_owned(),
-        source: BranchError::from(error),
-    })?;
-    let passages = log
-        .split('\0')
-        .filter_map(|text| read(text.trim(), environment, commit));
-    let mut counted = passages.filter(|passage| match passage {
-        Passage::Gate(gate) => from(gate),
-        Passage::First | Passage::Override(_) => true,
-    });
-    Ok(counted.next())
+    for made in opened.recorded("^Promote ", MAX_COMMITS)? {
+        let passage = read(&made.message, environment, commit);
+        let counts = |passage: &Passage| match passage {
+            Passage::Gate(gate) => from(gate),
+            Passage::First | Passage::Override(_) => true,
+        };
+        if let Some(passage) = passage.filter(counts)
+            && moved::is_move(opened, root, &made, commit)?
+        {
+            return Ok(Some(passage));
+        }
+    }
+    Ok(None)
 }
 
 impl Chain<'_> {
@@ -198,7 +222,8 @@ impl Chain<'_> {
     /// [`PromoteError`] when the history cannot be read.
     pub fn passage(&self, link: &Link, commit: &str) -> Result<Option<Passage>, PromoteError> {
         let name = &link.environment.name;
-        find(&link.opened, name, commit, &|from| {
+        let root = &link.environment.control_plane.path;
+        find(&link.opened, (name, root), commit, &|from| {
             self.may_come(from, name)
         })
     }
@@ -247,10 +272,72 @@ mod tests {
     }
 
     #[test]
+    fn attack_trailers_without_their_evidence_do_not_count() {
+        let head = "Promote 45523f7016cb to stage\n\n";
+        let gate = format!("The gate of `dev` is open: 1 of 1 sites confirmed {COMMIT}.\n");
+        let line = format!(
+            "- edge-1: report 4 (sha256:{}), bundle 1 active\n",
+            "30".repeat(32)
+        );
+        let trailers = format!("\n{PROMOTED}: stage {COMMIT}\n{GATE}: open dev");
+        let whole = format!("{head}{gate}{line}{trailers}");
+        assert_eq!(
+            read(&whole, "stage", COMMIT),
+            Some(Passage::Gate("dev".into()))
+        );
+        for forged in [
+            format!("Promote\n{trailers}"),
+            format!("{head}{trailers}"),
+            format!("{head}{gate}{trailers}"),
+            format!("{head}{}{line}{trailers}", gate.replace("1 of 1", "0 of 0")),
+            format!("{head}{}{line}{trailers}", gate.replace("1 of 1", "2 of 2")),
+            format!("{head}{}{line}{trailers}", gate.replace("dev", "lab")),
+            format!(
+                "{head}{gate}{}{trailers}",
+                line.replace("(sha256:30", "(sha256:3")
+            ),
+            format!(
+                "{head}{gate}{}{trailers}",
+                line.replace("report 4", "report x")
+            ),
+            format!("{head}{gate}{line}And more.\n{trailers}"),
+            format!("{head}{gate}{line}{trailers}\n{GATE}: open dev"),
+            format!("{head}No gate let it in: x\n\n{PROMOTED}: stage {COMMIT}\n{GATE}: overridden"),
+        ] {
+            assert_eq!(read(&forged, "stage", COMMIT), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn attack_line_breaks_of_an_answer_forge_no_trailers() {
+        let answer = include_str!("../../../bundle/tests/hub_api/gate-open.json");
+        let GateAnswer { mut decision, .. } = serde_json::from_str(answer).unwrap();
+        let forged = format!("x\n\n{PROMOTED}: prod {COMMIT}\r\u{2028}{GATE}: open stage\u{1b}[2K");
+        decision.notes.push(forged.clone());
+        decision.evidence[0].state.push_str(&forged);
+        decision.evidence[0].site.push_str(&forged);
+        let (from, decision) = ("dev".to_owned(), Box::new(decision));
+        let text = message("stage", COMMIT, &Basis::Open { from, decision }, &[]);
+        let of_ours = |line: &&str| line.starts_with(PROMOTED) || line.starts_with(GATE);
+        assert_eq!(text.lines().filter(of_ours).count(), 2, "{text}");
+        assert!(!text.contains(['\r', '\u{2028}', '\u{1b}']), "{text}");
+        assert!(
+            text.contains("- note: x\\u{a}\\u{a}Outhaul-Promoted"),
+            "{text}"
+        );
+        assert_eq!(
+            read(&text, "stage", COMMIT),
+            Some(Passage::Gate("dev".into()))
+        );
+        assert_eq!(read(&text, "prod", COMMIT), None);
+    }
+
+    #[test]
     fn a_message_from_before_there_were_trailers_counts() {
         let text = format!(
             "Promote 45523f7016cb to stage\n\nThe gate of `dev` is open: 1 of 1 sites confirmed {COMMIT}.\n\
-             - edge-1: report 4 (sha256:30), bundle 1 active\n"
+             - edge-1: report 4 (sha256:{}), bundle 1 active\n",
+            "30".repeat(32)
         );
         assert_eq!(
             read(&text, "stage", COMMIT),

@@ -189,7 +189,8 @@ fn on_branch(
         near: Some(at.branch.clone()),
     };
     let opened = source::open(&at.repo.value, &reference, &sources, chain.cache)?;
-    record::find(&opened, environment, &snapshot.base.commit, &|from| {
+    let moved = (environment, at.path.as_str());
+    record::find(&opened, moved, &snapshot.base.commit, &|from| {
         chain.may_come(from, environment)
     })
 }

@@ -15,7 +15,9 @@ use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::write::{self, WriteError};
+use outhaul_kit::durable::PUBLIC_MODE;
 use outhaul_kit::interrupt;
+use outhaul_kit::media::{Media, NewFile};
 use outhaul_signer::durable::FileError;
 use outhaul_signer::media;
 
@@ -151,15 +153,17 @@ pub fn digest_of(path: &Path) -> Result<Digest, DeliverError> {
 /// Unpacks the bundle file `bundle` into `folder`, beside what other streams have there.
 ///
 /// `expected` is what verified metadata says of the index, `index_target` where clients look for it
-/// (`<role>/<sha256>.index.json`).
+/// (`<role>/<sha256>.index.json`). With `is_newest`, which was signed just now, its timestamp replaces any other; without, one that
+/// is newer stays.
 ///
 /// # Errors
-/// [`DeliverError`]; what sites see is then as it was before.
+/// [`DeliverError`], also for a link in the place of a file or folder; what sites see is then as it was before.
 pub fn publish_folder(
     bundle: &Path,
     expected: &Content,
     index_target: &str,
     folder: &Path,
+    is_newest: bool,
 ) -> Result<(), DeliverError> {
     let unreadable = |source| DeliverError::Read {
         path: bundle.to_path_buf(),
@@ -169,30 +173,114 @@ pub fn publish_folder(
     let mut reader = BundleReader::new(file, Limits::default());
     let metadata = reader.read_metadata().map_err(unreadable)?;
     let (index, index_bytes) = reader.read_index(expected).map_err(unreadable)?;
+    create(folder)?;
+    let media = Media::open(folder)?;
     let mut sink = FolderSink {
-        folder: folder.join("blobs/sha256"),
+        media: &media,
         incoming: None,
+        failed: None,
     };
-    create(&sink.folder)?;
-    reader.read_blobs(&index, &mut sink).map_err(unreadable)?;
-    put_bytes(&folder.join("targets").join(index_target), &index_bytes)?;
+    let read = reader.read_blobs(&index, &mut sink);
+    match (sink.failed, read) {
+        (Some(error), _) => return Err(error.into()),
+        (None, read) => read.map(drop).map_err(unreadable)?,
+    }
+    put_bytes(
+        &media,
+        &Path::new("targets").join(index_target),
+        &index_bytes,
+    )?;
     let (timestamp, rest): (Vec<_>, Vec<_>) = metadata
         .iter()
         .partition(|(name, _)| name.as_str() == "timestamp.json");
-    for (name, bytes) in rest.into_iter().chain(timestamp) {
-        put_bytes(&folder.join("metadata").join(name), bytes)?;
+    for (name, bytes) in rest {
+        put_bytes(&media, &Path::new("metadata").join(name), bytes)?;
+    }
+    for (_, bytes) in timestamp {
+        // Another stream's bundle or a slip may have brought a newer one, which leads to this one as well.
+        if is_newest || version_of(bytes) >= version_there(&media)? {
+            put_bytes(&media, &timestamp_path(), bytes)?;
+        }
     }
     Ok(())
 }
 
-fn put_bytes(path: &Path, bytes: &[u8]) -> Result<(), DeliverError> {
-    // Where it goes may be a stick: what lies there is looked at as on one.
-    if media::read_file(path, bytes.len() as u64).is_ok_and(|there| there == bytes) {
+/// Where clients look for what leads to everything else.
+fn timestamp_path() -> PathBuf {
+    Path::new("metadata").join("timestamp.json")
+}
+
+/// Refuses a folder in which a link stands where files of a bundle go. One that is not there yet is fine.
+///
+/// # Errors
+/// [`DeliverError::File`]
+pub fn check_folder(folder: &Path) -> Result<(), DeliverError> {
+    if !folder.exists() {
         return Ok(());
     }
-    put(path, |file| {
-        file.write_all(bytes).map_err(io_error("write", path))
-    })
+    let media = Media::open(folder)?;
+    media.open_file(&timestamp_path())?;
+    for path in ["targets/index.json", "blobs/sha256/blob"] {
+        media.open_file(Path::new(path))?;
+    }
+    Ok(())
+}
+
+/// Whether `folder` has what the bundle file `bundle` brings: its index, and a timestamp that is as new.
+///
+/// # Errors
+/// [`DeliverError`] when the bundle or the folder cannot be read.
+pub fn is_published(
+    bundle: &Path,
+    index_target: &str,
+    folder: &Path,
+) -> Result<bool, DeliverError> {
+    if !folder.exists() {
+        return Ok(false);
+    }
+    let media = Media::open(folder)?;
+    if media
+        .open_file(&Path::new("targets").join(index_target))?
+        .is_none()
+    {
+        return Ok(false);
+    }
+    let mut reader = BundleReader::new(open(bundle)?, Limits::default());
+    let metadata = reader
+        .read_metadata()
+        .map_err(|source| DeliverError::Read {
+            path: bundle.to_path_buf(),
+            source,
+        })?;
+    let timestamp = metadata
+        .iter()
+        .find(|(name, _)| name.as_str() == "timestamp.json");
+    let own = timestamp.and_then(|(_, bytes)| version_of(bytes));
+    Ok(own <= version_there(&media)?)
+}
+
+/// The version of the timestamp that a published folder has.
+fn version_there(media: &Media) -> Result<Option<u64>, DeliverError> {
+    let bytes = media.read(&timestamp_path(), MAX_TIMESTAMP_BYTES)?;
+    Ok(bytes.and_then(|bytes| version_of(&bytes)))
+}
+
+/// The largest timestamp that is read of what lies in a folder, in bytes.
+const MAX_TIMESTAMP_BYTES: u64 = 64 << 10;
+
+/// The version of signed metadata; `None` for what is none.
+fn version_of(bytes: &[u8]) -> Option<u64> {
+    let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    document.get("signed")?.get("version")?.as_u64()
+}
+
+/// The folder may lie on a disk that somebody else prepared: links in it are not followed.
+fn put_bytes(media: &Media, path: &Path, bytes: &[u8]) -> Result<(), DeliverError> {
+    let there = media.read(path, bytes.len() as u64);
+    if there.is_ok_and(|there| there.is_some_and(|there| there == bytes)) {
+        return Ok(());
+    }
+    Ok(media.write(path, bytes, PUBLIC_MODE)?)
 }
 
 /// Temporary file beside `path`, filled, fsynced, renamed, folder fsynced.
@@ -273,31 +361,46 @@ pub(crate) fn io_error(
 }
 
 /// Blobs as files named by their digest.
-struct FolderSink {
-    folder: PathBuf,
-    incoming: Option<(tempfile::NamedTempFile, interrupt::Temporary)>,
+struct FolderSink<'m> {
+    media: &'m Media,
+    incoming: Option<NewFile>,
+    /// Why the folder could not be written.
+    failed: Option<FileError>,
 }
 
-impl BlobSink for FolderSink {
+impl FolderSink<'_> {
+    fn fail(&mut self, error: FileError) -> io::Error {
+        self.failed = Some(error);
+        io::Error::other("the folder cannot be written")
+    }
+}
+
+fn blob_path(blob: &Blob) -> PathBuf {
+    Path::new("blobs/sha256").join(blob.digest.hex())
+}
+
+impl BlobSink for FolderSink<'_> {
     fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
-        if self.folder.join(blob.digest.hex()).exists() {
-            return Ok(None);
+        let path = blob_path(blob);
+        match self.media.open_file(&path) {
+            Ok(Some(_)) => return Ok(None),
+            Ok(None) => {}
+            Err(error) => return Err(self.fail(error)),
         }
-        let incoming = temporary_in(&self.folder)?;
-        let (file, _) = self.incoming.insert(incoming);
-        Ok(Some(Box::new(BufWriter::new(file.as_file_mut()))))
+        match self.media.begin(&path, PUBLIC_MODE) {
+            Ok(new) => {
+                let file = self.incoming.insert(new).file();
+                Ok(Some(Box::new(BufWriter::new(file))))
+            }
+            Err(error) => Err(self.fail(error)),
+        }
     }
 
-    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
-        if let Some((file, _registered)) = self.incoming.take() {
-            let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-            file.as_file().set_permissions(readable)?;
-            file.as_file().sync_all()?;
-            file.persist(self.folder.join(blob.digest.hex()))
-                .map_err(|error| error.error)?;
-            File::open(&self.folder)?.sync_all()?;
+    fn commit(&mut self, _blob: &Blob) -> io::Result<()> {
+        match self.incoming.take().map(NewFile::commit) {
+            Some(Err(error)) => Err(self.fail(error)),
+            Some(Ok(())) | None => Ok(()),
         }
-        Ok(())
     }
 
     fn discard(&mut self, _blob: &Blob) {

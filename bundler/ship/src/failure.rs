@@ -123,6 +123,7 @@ impl Classified for ProduceError {
             | Self::Keep(_)
             | Self::Last(_)
             | Self::Lock(_)
+            | Self::Place { .. }
             | Self::Sites(_)
             | Self::Spool(_) => Environment,
             Self::Assemble(_)
@@ -175,7 +176,7 @@ impl Classified for ProduceError {
                     .to_owned()
             }
             Self::Deliver(error) => {
-                let again = "make room or choose another folder, and run it again: what is signed already is written, and nothing is signed twice";
+                let again = "make room or choose another folder, and run it again: what is on record is written then, under its number";
                 match error.help() {
                     Some(help) => format!("{help}\nhelp: {again}"),
                     None => again.to_owned(),
@@ -184,6 +185,9 @@ impl Classified for ProduceError {
             Self::Fleet(error) => return error.help(),
             Self::Forbidden(refusal) => refusal.help.clone(),
             Self::Keep(error) | Self::Last(ShippedError::File(error)) => error.help(),
+            Self::Place { .. } => {
+                "see what it is and move it away, or choose another folder, and run it again".to_owned()
+            }
             Self::Name(_) => "rename it in the control plane; nothing was written".to_owned(),
             Self::Sites(_) => {
                 "restore the fleet's `sites` folder from a backup; this bundle was not made"

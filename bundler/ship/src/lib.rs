@@ -17,7 +17,6 @@ mod destination;
 mod failure;
 pub mod folder;
 mod lock;
-pub mod manifests;
 pub mod outcome;
 pub mod stream;
 pub mod verify;

@@ -76,7 +76,7 @@ pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
 pub use production::{AwaitedSignature, Produced, Production};
 pub use recipients::bundled;
-use recording::ship;
+use recording::{check_place, file_of, ship};
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
 
@@ -288,7 +288,7 @@ fn stream(
         && let Some(ready) = countersigned::ready(fleet, role, pending)?
         && ready.may_ship(fleet, request)?
     {
-        return ship_ready(fleet, secret, request, plan, ready);
+        return ship_ready(platform, fleet, secret, request, plan, ready);
     }
     let signer = Arc::new(fleet.statement_signer(secret)?);
     collector.sign_with(Arc::clone(&signer));
@@ -374,6 +374,7 @@ fn stream(
         }
     }
     let number = fleet.next_number(role)?;
+    check_place(request, &file_of(request, name, environment, number))?;
     // What an earlier bundle's file holds is read from it now.
     spool.confirm();
     let mut built = build(number, spool)?;
@@ -405,6 +406,7 @@ fn stream(
 
 /// Ships what waited, now that enough signatures are there.
 fn ship_ready(
+    platform: &Platform,
     fleet: &Fleet,
     secret: &Secret,
     request: &BundleRequest<'_>,
@@ -418,6 +420,9 @@ fn ship_ready(
         issued: request.issued,
         expires: ready.pending.expires,
     };
+    let (cluster_type, environment) = (plan.cluster_type, &platform.rendering.environment);
+    let file = file_of(request, cluster_type, environment, sign.number);
+    check_place(request, &file)?;
     let signed = signing::sign(fleet, sign, secret)?;
     let made = (ready.bundle, ready.plain);
     let signer = fleet.statement_signer(secret)?;

@@ -180,11 +180,13 @@ impl Args {
             super::say_findings(&noted);
         }
         self.print(&platform.rendering.environment, &production)?;
+        let files = production.streams.iter().filter(|one| one.file.is_some());
+        let files = files.count();
         if let Some(out) = &self.out
-            && production.streams.iter().any(|one| one.file.is_some())
+            && files > 0
             && super::copy::is_elsewhere(out, fleet.folder())
         {
-            say(&super::copy::removable(out));
+            say(&super::copy::removable(out, files));
         }
         let done = isolation_failure(&platform, &production.isolation, 0, &production.stalled)?;
         Ok(match production.is_complete() {

@@ -1,8 +1,9 @@
 //! `outhaul copy`: the bundles that were signed last, once more, onto a stick that may be pulled out afterwards.
 
+use outhaul_kit::format_count::format_count;
 use outhaul_kit::interrupt;
 use outhaul_kit::text::json_path;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,7 @@ use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
 
 mod known;
+mod others;
 mod words;
 
 use known::ReportSource;
@@ -162,7 +164,14 @@ impl Args {
         match done.is_empty() {
             true if lost.is_empty() => say("nothing was written: these sites have what there is"),
             true => {}
-            false => say(&removable(&self.to)),
+            false => {
+                let written = done.iter().map(|(_, copied, _)| copied.file.as_path());
+                let written: BTreeSet<&Path> = written.collect();
+                for line in others::unverified(&fleet, &media, &written)? {
+                    say(&line);
+                }
+                say(&removable(&self.to, written.len()));
+            }
         }
         if self.output == Output::Json {
             let copied = done.iter().map(|(bundle, copied, left_out)| {
@@ -368,11 +377,12 @@ pub(super) fn is_elsewhere(folder: &Path, fleet: &Path) -> bool {
     device(folder) != device(fleet)
 }
 
-/// What the person with the stick wants to read last.
-pub(super) fn removable(to: &Path) -> String {
+/// What the person with the stick wants to read last, of so many files that were written.
+pub(super) fn removable(to: &Path, files: usize) -> String {
     format!(
-        "everything in `{}` was read back and is what was signed; a stick is safe to remove now",
-        to.display()
+        "what was written to `{}` ({}) was read back and is what was signed; a stick is safe to remove now",
+        to.display(),
+        format_count(files, "file", "files")
     )
 }
 

@@ -361,7 +361,8 @@ fn seal_line(index: &Index) -> String {
         None => "no: whoever has the file can read it".to_owned(),
         Some(first) if sealed.len() == index.blobs.len() => {
             format!(
-                "for {}; no other key can read the contents",
+                "for {}; no other key opens the contents. Names, sizes and the SHA-256 of each content are not sealed: whoever guesses a \
+                 content, such as a short value, can tell that it is the one",
                 first.readers()
             )
         }

@@ -20,7 +20,7 @@ use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json};
 use crate::registries::Registries;
-use outhaul_attest::contents::{self, Keys};
+use outhaul_attest::contents::{self, ContentsError, Keys};
 use outhaul_attest::inspect::{self, InspectError};
 use outhaul_attest::judged::{self, Statement};
 use outhaul_kit::durable;
@@ -126,6 +126,12 @@ impl Args {
                 return Failure::new(failure::USAGE, &error).help(
                     "its signatures hold; to look inside give the secret half of one of its keys: \
                          `--identity FILE`",
+                );
+            }
+            if let ContentsError::Temporary { .. } = error {
+                return Failure::new(failure::ENVIRONMENT, &error).help(
+                    "this says nothing about the bundle: make room there, or name another folder for temporary files in \
+                     `TMPDIR`, and run it again; it needs as much as the largest blob",
                 );
             }
             untrusted(&error)

@@ -391,7 +391,9 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
         let (_, out, _) = made.ok(&format!("inspect --fleet fleet second{number}/{file}"));
         let message = match seal {
             "" => "sealed      no: whoever has the file can read it",
-            _ => "sealed      for `edge-1`; no other key can read the contents",
+            _ => {
+                "sealed      for `edge-1`; no other key opens the contents. Names, sizes and the SHA-256 of each content are not sealed"
+            }
         };
         assert!(out.contains(message), "{out}");
     }

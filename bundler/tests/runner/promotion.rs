@@ -132,10 +132,28 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
             let is_open = names
                 .iter()
                 .any(|name| first.contains(&format!("environment={name}&")));
-            asked.lock().unwrap().push(first);
+            let question = |name: &str| {
+                let (_, value) = first.split_once(&format!("{name}="))?;
+                value.split(['&', ' ']).next().map(str::to_owned)
+            };
+            let (environment, commit) = (question("environment"), question("commit"));
+            let (to, share) = (question("to"), question("quorum_percent"));
+            asked.lock().unwrap().push(first.clone());
             let mut answer: GateAnswer =
                 serde_json::from_str(include_str!("../../../bundle/tests/hub_api/gate-open.json"))
                     .unwrap();
+            answer.decision.environment = environment.unwrap();
+            answer.decision.commit = commit.unwrap();
+            answer.decision.to = to;
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a hub answers with the time that it is"
+            )]
+            let second = jiff::Timestamp::now().as_second();
+            answer.decision.decided_at = jiff::Timestamp::from_second(second).unwrap().to_string();
+            if let Some(share) = share {
+                answer.decision.quorum_percent = share.parse().unwrap();
+            }
             if !is_open {
                 answer.decision.verdict = GateVerdict::Closed;
                 answer.decision.reasons = vec!["press-7 has not reported".to_owned()];

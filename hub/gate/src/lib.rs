@@ -24,7 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::{
-    Decision, Evidence, GateRules, GateVerdict, RestoredHub, SiteDecision, SiteStatus,
+    Decision, Evidence, GATE_EDITIONS, GateRules, GateVerdict, RestoredHub, SiteDecision,
+    SiteStatus,
 };
 
 use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
@@ -36,7 +37,7 @@ pub use record::{DecisionRecord, evidence_lines};
 /// 1. A waived site that confirms counts, and a commit without a bundle is only refused where a site is registered.
 /// 2. A waived site never counts, and a commit without a bundle is refused always; after a restore only what is new counts.
 /// 3. Closed while the hub's clock is before a decision on record; a report that is dated far ahead is not fresh.
-pub const EDITION: u32 = 3;
+pub const EDITION: u32 = *GATE_EDITIONS.end();
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;

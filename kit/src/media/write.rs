@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -62,6 +62,16 @@ impl Media {
         mode: u32,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), FileError> {
+        let mut new = self.begin(relative, mode)?;
+        fill(new.file()).map_err(|source| at("write", &self.path.join(relative))(source))?;
+        new.commit()
+    }
+
+    /// Begins a file beside the place that it takes with [`NewFile::commit`]; makes its folders.
+    ///
+    /// # Errors
+    /// As [`Media::write`].
+    pub fn begin(&self, relative: &Path, mode: u32) -> Result<NewFile, FileError> {
         let path = self.path.join(relative);
         let fail = |error: Errno| at("write", &path)(error.into());
         let Some((folder, name)) = self.parent(relative, true)? else {
@@ -81,22 +91,20 @@ impl Media {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(at("remove", &beside)(error.into())),
         }
-        let _registered = interrupt::temporary(&beside);
+        let registered = interrupt::temporary(&beside);
         let mode = Mode::from_raw_mode(mode);
         let file = rustix::fs::openat(&folder, &temporary, CREATE, mode).map_err(fail)?;
-        let written = (|| {
-            // The next machine has other users; FAT knows no modes, which is no reason to fail.
-            let _ = rustix::fs::fchmod(&file, mode);
-            let mut file = File::from(file);
-            fill(&mut file)?;
-            file.sync_all()?;
-            rustix::fs::renameat(&folder, &temporary, &folder, name)?;
-            sync_folder(&folder)?;
-            Ok::<(), io::Error>(())
-        })();
-        written.map_err(|source| {
-            let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
-            at("write", &path)(source)
+        // The next machine has other users; FAT knows no modes, which is no reason to fail.
+        let _ = rustix::fs::fchmod(&file, mode);
+        let name = name.to_owned();
+        Ok(NewFile {
+            folder,
+            temporary,
+            name,
+            path,
+            file: File::from(file),
+            is_placed: false,
+            _registered: registered,
         })
     }
 
@@ -139,6 +147,48 @@ impl Media {
     /// [`FileError`]
     pub fn sync(&self) -> Result<(), FileError> {
         rustix::fs::syncfs(&self.root).map_err(|error| at("sync", &self.path)(error.into()))
+    }
+}
+
+/// A file that is being written, beside the place that it is to take. Dropped before that, it goes.
+#[derive(Debug)]
+pub struct NewFile {
+    folder: OwnedFd,
+    temporary: OsString,
+    name: OsString,
+    path: PathBuf,
+    file: File,
+    is_placed: bool,
+    _registered: interrupt::Temporary,
+}
+
+impl NewFile {
+    /// Where its bytes go.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Syncs it and puts it into its place, in the stead of what was there.
+    ///
+    /// # Errors
+    /// [`FileError`]; what was there is then as it was.
+    pub fn commit(mut self) -> Result<(), FileError> {
+        let mut place = || {
+            self.file.sync_all()?;
+            rustix::fs::renameat(&self.folder, &self.temporary, &self.folder, &self.name)?;
+            self.is_placed = true;
+            sync_folder(&self.folder)?;
+            Ok::<(), io::Error>(())
+        };
+        place().map_err(|source| at("write", &self.path)(source))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            let _ = rustix::fs::unlinkat(&self.folder, &self.temporary, AtFlags::empty());
+        }
     }
 }
 

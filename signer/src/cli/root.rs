@@ -149,6 +149,7 @@ pub fn print_done(common: &Common, state: &Ceremony) -> CommandOutcome {
             request,
             version,
             found,
+            others,
         } => {
             let path = request.display();
             let text = format!("root version {version} waits: {found} signed; request {path}");
@@ -156,9 +157,16 @@ pub fn print_done(common: &Common, state: &Ceremony) -> CommandOutcome {
                 "state": "waiting", "version": version, "found": found, "request": request,
             });
             common.print(&text, &state);
+            for (answer, why) in others {
+                super::say(&format!(
+                    "`{}` does not answer this request: {why}",
+                    answer.display()
+                ));
+            }
+            let passphrase = common.passphrase_option();
             super::say(&format!(
                 "help: `outhaul-signer countersign {path} --root 1.root.json --key KEY.pem` where another \
-                 key is, put the answer beside the request, then `outhaul-signer root FLEET finish`"
+                 key is, put the answer beside the request, then `outhaul-signer{passphrase} root FLEET finish`"
             ));
             CommandOutcome::Waiting
         }

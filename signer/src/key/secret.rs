@@ -13,7 +13,7 @@ use pkcs8::pkcs5::scrypt::{self, Params};
 
 use zeroize::Zeroizing;
 
-use super::{KeyError, prompt, read_secret_file};
+use super::{KeyError, prompt, read_secret_file, refuse_of_another};
 
 /// Fewest characters of a passphrase that guards a new key: what NIST SP 800-63B-4 asks of a password that is
 /// the only factor.
@@ -220,6 +220,7 @@ impl fmt::Debug for Secret {
 }
 
 fn from_file(path: &Path) -> Result<Secret, KeyError> {
+    refuse_of_another(path, rustix::process::geteuid().as_raw())?;
     let text = read_secret_file(path)?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);

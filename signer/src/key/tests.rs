@@ -109,6 +109,28 @@ fn a_passphrase_file_loses_one_line_end_and_must_be_private_and_not_empty() {
 }
 
 #[test]
+fn attack_a_passphrase_file_of_another_owner_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("passphrase");
+    durable::write(&path, b"a passphrase\n", SECRET_MODE).unwrap();
+    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&path).unwrap());
+    refuse_of_another(&path, owner).unwrap();
+    if owner == 0 {
+        // Root reads what belongs to anybody; only its own counts.
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        let refusal = Secret::from_sources(Some(&path), &[], "none").unwrap_err();
+        assert!(
+            matches!(refusal, KeyError::OfAnother { owner: 65_534, .. }),
+            "{refusal}"
+        );
+        refuse_of_another(&path, 65_534).unwrap();
+    } else {
+        let refusal = refuse_of_another(&path, owner + 1).unwrap_err();
+        assert!(matches!(refusal, KeyError::OfAnother { .. }), "{refusal}");
+    }
+}
+
+#[test]
 fn a_missing_passphrase_says_where_it_was_looked_for() {
     let refusal = Secret::from_sources(None, &["OUTHAUL_TEST_UNSET"], "none").unwrap_err();
     let text = refusal.to_string();

@@ -105,7 +105,7 @@ impl Fleet {
         let here = here
             .filter(|entry| entry.present)
             .map(|entry| entry.public.id());
-        let answered = self.answers_to(&asked)?.into_iter();
+        let answered = self.answers_to(&asked)?.0.into_iter();
         let signers: BTreeSet<String> = here
             .chain(answered.map(|signature| signature.keyid))
             .filter(|id| delegation.keyids.contains(id))
@@ -151,7 +151,7 @@ impl Fleet {
             let request = SigningRequest::new(self.id(), role, &payload, wanted)
                 .with_published(self.published_for(role)?)
                 .with_index(asked.index.unwrap_or_default());
-            for signature in self.answers_to(&request)? {
+            for signature in self.answers_to(&request)?.0 {
                 signatures.insert(signature.keyid.clone(), signature);
             }
             if signatures.len() < keys.threshold {
@@ -247,16 +247,16 @@ impl Fleet {
         Ok(pending.map(|pending| (request, pending)))
     }
 
-    /// Every signature in `requests/*.answer` that answers `request`; others are left alone.
+    /// Every signature in `requests/*.answer` that answers `request`, and the other files with why they do not.
     pub(crate) fn answers_to(
         &self,
         request: &SigningRequest,
-    ) -> Result<Vec<MetadataSignature>, FleetError> {
+    ) -> Result<(Vec<MetadataSignature>, OtherAnswers), FleetError> {
         let folder = self.request_folder();
         if !folder.is_dir() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
-        let mut signatures = Vec::new();
+        let (mut signatures, mut others) = (Vec::new(), Vec::new());
         for path in list(&folder)? {
             if path
                 .extension()
@@ -268,11 +268,17 @@ impl Fleet {
             let bytes = media::read_file(&path, MAX_BYTES as u64)?;
             let accepted =
                 SigningAnswer::from_bytes(&bytes).and_then(|answer| request.accept(&answer));
-            signatures.extend(accepted.ok());
+            match accepted {
+                Ok(signature) => signatures.push(signature),
+                Err(error) => others.push((path, error.to_string())),
+            }
         }
-        Ok(signatures)
+        Ok((signatures, others))
     }
 }
+
+/// Files that are called answers and do not answer a request, each with why.
+type OtherAnswers = Vec<(PathBuf, String)>;
 
 /// What a stream's role lists, without its dates.
 fn content(targets: &Targets) -> Vec<(String, BTreeMap<String, String>)> {

@@ -5,6 +5,7 @@
 //! attribute of a foreign repository takes effect; git asks no questions; what a repository holds is
 //! counted while git lists it, and git is ended when it is too much.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,8 +18,8 @@ mod remote;
 mod tree;
 
 pub use packed::Packed;
-pub use program::plain;
 use program::{Bounds, GitOutput};
+pub use program::{keep_local, plain};
 pub use remote::Remote;
 
 /// A repository on this machine: bare, a mirror, or a working copy whose files are not looked at.
@@ -342,9 +343,26 @@ impl Repository {
         &self,
         arguments: &[&str],
     ) -> Result<Result<Vec<u8>, String>, SourceError> {
+        self.try_run_with(arguments, &BTreeMap::new())
+    }
+
+    /// The same, with these settings before the repository's own.
+    pub(super) fn try_run_with(
+        &self,
+        arguments: &[&str],
+        settings: &BTreeMap<String, &str>,
+    ) -> Result<Result<Vec<u8>, String>, SourceError> {
         let what = self.folder.display().to_string();
-        let ended = program::run(self.command(arguments), &Bounds::LOCAL, &what)?;
-        self.judged(ended)
+        let mut command = self.command(arguments);
+        if !settings.is_empty() {
+            command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+        }
+        for (at, (key, value)) in settings.iter().enumerate() {
+            command
+                .env(format!("GIT_CONFIG_KEY_{at}"), key)
+                .env(format!("GIT_CONFIG_VALUE_{at}"), value);
+        }
+        self.judged(program::run(command, &Bounds::LOCAL, &what)?)
     }
 
     fn judged(&self, ended: GitOutput) -> Result<Result<Vec<u8>, String>, SourceError> {
@@ -368,9 +386,7 @@ impl Repository {
     /// A command that reads this repository and nothing else, whatever its settings say.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = plain();
-        command
-            .env("GIT_ALLOW_PROTOCOL", "none")
-            .env("GIT_NO_LAZY_FETCH", "1");
+        keep_local(&mut command);
         if let Ok(others) = std::env::join_paths(&self.others)
             && !others.is_empty()
         {

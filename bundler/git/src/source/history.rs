@@ -26,7 +26,58 @@ pub struct CommitSummary {
     pub subject: String,
 }
 
+/// One commit as it is kept: what it follows, and its whole message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedCommit {
+    /// Its id.
+    pub id: String,
+    /// The commits that it follows; none where the copy here ends.
+    pub parents: Vec<String>,
+    /// Its message.
+    pub message: String,
+}
+
 impl OpenedSource {
+    /// The same repository at another of its commits.
+    #[must_use]
+    pub fn at_commit(&self, id: &str) -> Self {
+        Self {
+            commit: id.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// Those of its commit and the ones before it that have a line of their message that matches `line`, a pattern of `git log
+    /// --grep`, the newest first; of at most `max`. Empty for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn recorded(&self, line: &str, max: usize) -> Result<Vec<RecordedCommit>, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(Vec::new());
+        };
+        // Brings the history of what was fetched without it.
+        repository.history(&self.commit, max, self.remote())?;
+        let (most, line) = (format!("--max-count={max}"), format!("--grep={line}"));
+        let format = "--format=%H%x00%P%x00%B%x00";
+        let listed = repository.run(&[
+            "log",
+            &most,
+            format,
+            &line,
+            "--end-of-options",
+            &self.commit,
+        ])?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let fields: Vec<&str> = listed.split('\0').collect();
+        let commits = fields.chunks_exact(3).map(|one| RecordedCommit {
+            id: one[0].trim().to_owned(),
+            parents: one[1].split_whitespace().map(str::to_owned).collect(),
+            message: one[2].trim().to_owned(),
+        });
+        Ok(commits.collect())
+    }
+
     /// Its commit and those before it, the newest first, at most `max`; empty for a plain folder.
     ///
     /// # Errors

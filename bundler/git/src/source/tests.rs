@@ -5,6 +5,8 @@ use std::process::Command;
 
 use super::*;
 
+mod foreign;
+
 fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")

@@ -4,6 +4,7 @@
 //! edited and not committed, or, where somebody asks for it, a source of the files as they are in place of
 //! the commit that is checked out. A working copy is never changed, not even git's index of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -98,8 +99,9 @@ impl Repository {
         }
         let arguments = ["status", "--porcelain", "-z", "--no-renames"];
         // It would otherwise write its index anew: a working copy is never touched.
-        let options = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
-        let status = self.try_run(&[&options[..], &arguments].concat());
+        let arguments = [&["--no-optional-locks"], &arguments[..]].concat();
+        let settings = self.without_filters();
+        let status = self.try_run_with(&arguments, &settings);
         let status = status.ok()?.ok()?;
         let lines: Vec<_> = status.split(|b| *b == 0).collect();
         let files = lines.iter().filter_map(|line| line.get(3..));
@@ -108,5 +110,32 @@ impl Repository {
             .collect();
         let count = files.len();
         (count > 0).then(|| (files.into_iter().take(max).collect(), count))
+    }
+
+    /// Settings without the filters of files that the repository's own settings name, which git would run to compare a
+    /// file that was changed: whoever made the folder wrote them. Those that the person's settings name, such as Git
+    /// LFS, are theirs.
+    fn without_filters(&self) -> BTreeMap<String, &'static str> {
+        let arguments = [
+            "config",
+            "--show-scope",
+            "--name-only",
+            "-z",
+            "--get-regexp",
+            r"^filter\.",
+        ];
+        let Ok(Ok(listed)) = self.try_run(&arguments) else {
+            return BTreeMap::new();
+        };
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let fields: Vec<&str> = listed.split('\0').collect();
+        let own = fields
+            .chunks_exact(2)
+            .filter(|pair| !matches!(pair[0], "system" | "global" | "command"));
+        let names = own.filter_map(|pair| Some(pair[1].rsplit_once('.')?.0));
+        let empty = [("clean", ""), ("process", ""), ("required", "false")];
+        names
+            .flat_map(|name| empty.map(|(what, value)| (format!("{name}.{what}"), value)))
+            .collect()
     }
 }

@@ -115,9 +115,9 @@ pub(super) fn again(
     if let Some(folder) = request.publish
         && signed
     {
-        let target = format!("targets/{role}/{}.index.json", index.digest.hex());
-        if !folder.join(target).is_file() {
-            publish(&to, role, &same.bundle.index_bytes, folder)?;
+        let target = format!("{role}/{}.index.json", index.digest.hex());
+        if !deliver::is_published(&to, &target, folder)? {
+            publish(&to, role, &same.bundle.index_bytes, folder, false)?;
         }
     }
     let file = written.then_some(to);

@@ -32,6 +32,12 @@ pub enum ProduceError {
     /// The bundle cannot be written or published.
     #[error(transparent)]
     Deliver(#[from] DeliverError),
+    /// Something else stands where a bundle is to go.
+    #[error("`{}` is where the bundle goes, and it is not a regular file: nothing was signed", path.display())]
+    Place {
+        /// The place.
+        path: PathBuf,
+    },
     /// A date beyond what dates can be.
     #[error("cannot count {days} days from {issued}")]
     Expiry {

@@ -31,6 +31,23 @@ pub(super) fn file_of(
         .join(copies::file_name(environment, cluster_type, number))
 }
 
+/// Refuses a place that cannot hold a bundle, before its number is signed.
+///
+/// # Errors
+/// [`ProduceError::Place`] for anything but a file where the file is to go, and [`DeliverError`] for a link where the
+/// published folder has its own.
+pub(super) fn check_place(request: &BundleRequest<'_>, file: &Path) -> Result<(), ProduceError> {
+    if let Some(folder) = request.publish {
+        deliver::check_folder(folder)?;
+    }
+    match std::fs::symlink_metadata(file) {
+        Ok(there) if !there.is_file() => Err(ProduceError::Place {
+            path: file.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Writes what was signed, and puts it on the fleet's record.
 pub(super) fn ship(
     fleet: &Fleet,
@@ -58,9 +75,10 @@ pub(super) fn ship(
     // Until the number is on record, both files are of a bundle that does not exist.
     let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
     deliver::write_file(&own, &signed.files, bundle)?;
-    deliver::create(request.out)?;
     let kept = StoredBundle::of(number, plain, &own)?;
-    let (_, bytes) = deliver::copy_file(&own, &file)?;
+    // What was signed has its number for good. Where its place cannot be written it comes on record all the same, and the
+    // next run writes what the fleet keeps.
+    let copied = deliver::create(request.out).and_then(|()| deliver::copy_file(&own, &file));
     interrupt::here();
     let _whole = interrupt::finishing();
     drop((unrecorded, keys));
@@ -71,19 +89,30 @@ pub(super) fn ship(
     if let Err(error) = begun.and_then(|()| Ok(fleet.commit(&signed)?)) {
         return Err(not_recorded(fleet, role, number, [&own, &file], error));
     }
-    interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
+    if copied.is_ok() {
+        interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
+    }
     interrupt::here();
     let recorded = || -> Result<(), ProduceError> {
         since::remember(fleet.folder(), role);
         kept.write(fleet.folder(), role)
             .map_err(ProduceError::Keep)?;
         countersigned::forget_before(fleet, role, number + 1)?;
+        if copied.is_err() {
+            return Ok(());
+        }
         if let Some(folder) = request.publish {
-            publish(&file, role, sign.index_bytes, folder)?;
+            publish(&file, role, sign.index_bytes, folder, true)?;
         }
         Ok(())
     };
     recorded().inspect_err(|_| is_recorded_all_the_same(number, &file))?;
+    let (_, bytes) = copied.inspect_err(|_| {
+        tracing::warn!(
+            "bundle {number} is signed and on record, and `{}` was not written: `outhaul bundle` writes it when it is run again",
+            file.display()
+        );
+    })?;
     Ok(Produced {
         cluster_type: plan.cluster_type.to_owned(),
         number,
@@ -146,6 +175,7 @@ pub(super) fn publish(
     role: &str,
     index_bytes: &[u8],
     folder: &Path,
+    is_newest: bool,
 ) -> Result<(), DeliverError> {
     let digest = Digest::of(index_bytes);
     let expected = Content {
@@ -153,5 +183,5 @@ pub(super) fn publish(
         size: index_bytes.len() as u64,
     };
     let target = format!("{role}/{}.index.json", digest.hex());
-    deliver::publish_folder(file, &expected, &target, folder)
+    deliver::publish_folder(file, &expected, &target, folder, is_newest)
 }

@@ -10,14 +10,12 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::super::{SourceError, TreeLimits};
-use super::tree::{broken, damaged};
+use super::tree::{MAX_OBJECT, broken, damaged};
 use super::{Repository, program};
 use crate::pack::{ObjectKind, PackWriter, id_of};
 
 /// Longest line of a listing in bytes.
 const MAX_LINE: u64 = 8192;
-/// Most bytes of a commit or a folder.
-const MAX_OBJECT: u64 = 64 << 20;
 
 /// What is in a pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -67,7 +67,8 @@ pub(super) struct GitOutput {
 }
 
 /// The `git` program as every part of Outhaul starts it: of no repository yet, asking nothing, running
-/// no hook and no foreign helper, and with no proxy but one that git's own configuration names.
+/// no hook and no foreign helper, with no proxy but one that git's own configuration names, and blind to what a
+/// repository puts in the place of its objects.
 pub fn plain() -> Command {
     let mut command = Command::new("git");
     for name in [
@@ -78,6 +79,8 @@ pub fn plain() -> Command {
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
         "GIT_COMMON_DIR",
         "GIT_NAMESPACE",
+        "GIT_SHALLOW_FILE",
+        "GIT_REPLACE_REF_BASE",
         "http_proxy",
         "https_proxy",
         "HTTPS_PROXY",
@@ -87,6 +90,10 @@ pub fn plain() -> Command {
         command.env_remove(name);
     }
     command
+        // An id means the object that has it: a repository may name others in its stead, in references that every
+        // mirror brings along, and in a file.
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_GRAFT_FILE", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ALLOW_PROTOCOL", "https:ssh:http:git:file")
         .env("LC_ALL", "C")
@@ -97,6 +104,8 @@ pub fn plain() -> Command {
             "core.fsmonitor=false",
         ])
         .args(["-c", "protocol.ext.allow=never", "-c", "gc.auto=0"])
+        // A cache of commits, whose folders and parents git takes from there without a look at the commits.
+        .args(["-c", "core.commitGraph=false"])
         // A pack is unpacked in little memory, whatever is in it.
         .args(["-c", "core.bigFileThreshold=64m", "-c", "pack.threads=1"])
         .args([
@@ -109,6 +118,14 @@ pub fn plain() -> Command {
         // A server that says nothing for half a minute is not there.
         .args(["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]);
     command
+}
+
+/// Keeps `command` to the repository that it is for: git fetches what a repository lacks from where its settings say,
+/// by a program that they name.
+pub fn keep_local(command: &mut Command) {
+    command
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .env("GIT_NO_LAZY_FETCH", "1");
 }
 
 /// A git that runs: it ends when this process is interrupted.

@@ -2,23 +2,34 @@
 //!
 //! What comes in: a commit, a folder in it, which files are wanted, and bounds. What goes out: those
 //! files, one after another. Git is ended as soon as a bound is passed: a few small trees that name one
-//! another can stand for more files than there is room for.
+//! another can stand for more files than there is room for. Git does not compare what it reads with its id; here
+//! the commit, each folder and each file is compared, so that nobody who can write into a repository's folder
+//! changes what a commit's id means.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use super::super::lfs::{is_pointer, opening};
 use super::super::{Names, SourceError, StreamedFile, TreeLimits};
-use super::{Repository, program};
+use super::{Repository, program, text};
+use crate::pack::{ObjectHash, ObjectKind, id_of};
 
+/// Most bytes of a commit or a folder.
+pub(super) const MAX_OBJECT: u64 = 64 << 20;
 /// Longest path in bytes.
 const MAX_PATH: usize = 4096;
 /// Entries that are looked at for each file that may be wanted.
 const LOOKED_AT: usize = 5;
 
+/// Why an object is refused that is another one than its id says.
+const OTHER_CONTENT: &str = "its content does not match its id";
+
 /// What a listing gave.
 struct Listed {
     entries: Vec<Entry>,
+    /// The ids of the commit and of all folders, which say what is in it.
+    folders: BTreeSet<String>,
     /// Symbolic links and submodules.
     skipped: Vec<String>,
 }
@@ -41,11 +52,11 @@ impl Repository {
         limits: &TreeLimits,
         take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
     ) -> Result<Option<Vec<String>>, E> {
-        let Some(mut listed) = self.list(&format!("{commit}:{path}"), wanted, limits)? else {
+        let Some(mut listed) = self.list(commit, path, wanted, limits)? else {
             return Ok(None);
         };
         listed.entries.sort_by(|a, b| a.path.cmp(&b.path));
-        self.read(listed.entries, take)?;
+        self.read(&listed.folders, listed.entries, take)?;
         listed.skipped.sort();
         Ok(Some(listed.skipped))
     }
@@ -58,7 +69,7 @@ impl Repository {
         path: &str,
         limits: &TreeLimits,
     ) -> Result<Option<Names>, SourceError> {
-        let Some(listed) = self.list(&format!("{commit}:{path}"), &|_| true, limits)? else {
+        let Some(listed) = self.list(commit, path, &|_| true, limits)? else {
             return Ok(None);
         };
         let files = listed.entries.iter().map(|entry| entry.path.clone());
@@ -67,7 +78,7 @@ impl Repository {
             pointers: Vec::new(),
             skipped: listed.skipped,
         };
-        self.read::<SourceError>(listed.entries, &mut |file| {
+        self.read::<SourceError>(&listed.folders, listed.entries, &mut |file| {
             if opening(file.content).is_ok_and(|opening| is_pointer(&opening)) {
                 names.pointers.push(file.path);
             }
@@ -87,15 +98,26 @@ impl Repository {
 
     fn list(
         &self,
-        root: &str,
+        commit: &str,
+        path: &str,
         wanted: &dyn Fn(&str) -> bool,
         limits: &TreeLimits,
     ) -> Result<Option<Listed>, SourceError> {
+        let root = &format!("{commit}:{path}");
         match self.try_run(&["cat-file", "-t", root])? {
             Ok(kind) if kind.trim_ascii() == b"tree" => {}
             _ => return Ok(None),
         }
-        let mut command = self.command(&["ls-tree", "-r", "-z", "-l", "--full-tree", root]);
+        // What leads to the folder: the commit, its root, and each folder on the way.
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        let parts = ends.chain([0, path.len()]);
+        let way = parts.filter_map(|end| Some(format!("{commit}:{}", path.get(..end)?)));
+        let mut arguments = vec!["rev-parse".to_owned(), commit.to_owned()];
+        arguments.extend(way);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let folders = text(&self.run(&arguments)?);
+        let folders = folders.lines().map(str::to_owned).collect();
+        let mut command = self.command(&["ls-tree", "-r", "-t", "-z", "-l", "--full-tree", root]);
         let mut child = program::start(command.stdin(Stdio::null()).stderr(Stdio::null()))?;
         let Some(output) = child.stdout.take() else {
             program::stop(&mut child);
@@ -108,6 +130,7 @@ impl Repository {
             total: 0,
             listed: Listed {
                 entries: Vec::new(),
+                folders,
                 skipped: Vec::new(),
             },
         };
@@ -123,19 +146,23 @@ impl Repository {
         Ok(Some(counting.listed))
     }
 
-    /// Reads every entry through one `cat-file --batch`.
+    /// Reads the commit and its folders, and then every entry, through one `cat-file --batch`.
     fn read<E: From<SourceError>>(
         &self,
+        folders: &BTreeSet<String>,
         entries: Vec<Entry>,
         take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if entries.is_empty() {
-            return Ok(());
-        }
         let mut command = self.command(&["cat-file", "--batch"]);
         let mut child = program::start(command.stdin(Stdio::piped()).stderr(Stdio::null()))?;
         let done = match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => ask(entries, input, BufReader::new(output), take),
+            (Some(mut input), Some(output)) => {
+                let mut output = BufReader::new(output);
+                match compare(folders, &mut input, &mut output) {
+                    Ok(()) => ask(entries, input, output, take),
+                    Err(error) => Err(error.into()),
+                }
+            }
             _ => Err(broken("no pipe to `git cat-file`").into()),
         };
         if let Err(error) = done {
@@ -152,6 +179,42 @@ impl Repository {
         }
         Ok(())
     }
+}
+
+/// Compares the commit and its folders with their ids.
+fn compare(
+    ids: &BTreeSet<String>,
+    input: &mut impl std::io::Write,
+    output: &mut impl std::io::BufRead,
+) -> Result<(), SourceError> {
+    for id in ids {
+        let failed = |_: std::io::Error| damaged(id, "its object is damaged");
+        writeln!(input, "{id}")
+            .and_then(|()| input.flush())
+            .map_err(failed)?;
+        let mut header = String::new();
+        output
+            .by_ref()
+            .take(256)
+            .read_line(&mut header)
+            .map_err(failed)?;
+        let mut fields = header.trim().split(' ').skip(1);
+        let kind = fields.next().and_then(ObjectKind::named);
+        let size: Option<u64> = fields.next().and_then(|size| size.parse().ok());
+        let (Some(kind), Some(size)) = (kind, size.filter(|size| *size <= MAX_OBJECT)) else {
+            return Err(damaged(id, "its object is missing or damaged"));
+        };
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+        let mut newline = [0];
+        output
+            .read_exact(&mut bytes)
+            .and_then(|()| output.read_exact(&mut newline))
+            .map_err(failed)?;
+        if id_of(kind, &bytes, id) != *id {
+            return Err(damaged(id, OTHER_CONTENT));
+        }
+    }
+    Ok(())
 }
 
 fn ask<E: From<SourceError>>(
@@ -186,6 +249,7 @@ fn ask<E: From<SourceError>>(
         }
         let mut content = Content {
             from: output.by_ref().take(entry.size),
+            hash: ObjectHash::new(ObjectKind::Blob, entry.size, &entry.id),
             is_broken: false,
         };
         let taken = take(StreamedFile {
@@ -202,18 +266,23 @@ fn ask<E: From<SourceError>>(
         if content.from.limit() > 0 {
             return Err(damaged(&entry.path, "its object is damaged").into());
         }
+        let hash = content.hash;
         let mut newline = [0];
         output.read_exact(&mut newline).map_err(failed)?;
         if newline != *b"\n" {
             return Err(damaged(&entry.path, "its content is longer than git states").into());
         }
+        if hash.id() != entry.id {
+            return Err(damaged(&entry.path, OTHER_CONTENT).into());
+        }
     }
     Ok(())
 }
 
-/// A file's content; it remembers whether it broke off, since whoever reads it has errors of its own.
+/// A file's content; it remembers what came and whether it broke off, since whoever reads it has errors of its own.
 struct Content<R> {
     from: std::io::Take<R>,
+    hash: ObjectHash,
     is_broken: bool,
 }
 
@@ -226,6 +295,9 @@ impl<R: std::io::Read> std::io::Read for Content<R> {
         if is_early || read.is_err() {
             self.is_broken = true;
             return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Ok(count) = read {
+            self.hash.update(buffer.get(..count).unwrap_or_default());
         }
         read
     }
@@ -278,6 +350,10 @@ impl Counting<'_> {
         let most = limits.max_files.saturating_mul(LOOKED_AT);
         if self.seen > most {
             return Err(self.too_large("the tree", most as u64, "entries"));
+        }
+        if *mode == "040000" {
+            self.listed.folders.insert((*id).to_owned());
+            return Ok(());
         }
         let is_wanted = wanted(path);
         if !matches!(*mode, "100644" | "100755") {

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::pipeline::Platform;
 use outhaul_bundle::zarf;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
 use outhaul_git::source::{self, GitReference, OpenedSource, SourceError, TreeLimits};
-use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
 use outhaul_plane::packages;
 use outhaul_plane::playbooks;

@@ -1,0 +1,298 @@
+//! Whether a hub's answer is one to the question: for this step, made now, and with itself in agreement.
+//!
+//! What comes in: the question, the answer, and the time. What goes out: nothing, or what is wrong with the answer, in
+//! words. An answer that is wrong counts as none: what stands between may have kept an old one, or made it up. It is
+//! pure and knows no hub; that an answer comes from the hub is what TLS says. Texts of an answer become one line each.
+
+use std::collections::BTreeSet;
+
+use outhaul_bundle::hub_api::{
+    Decision, GATE_EDITIONS, GateRules, GateVerdict, MAX_AGE_HOURS, PartRule, QUORUM_PERCENT,
+    SiteDecision, SiteStatus, time_ms,
+};
+use outhaul_kit::text::printable;
+
+/// How far the clocks of the hub and of this machine may be apart, with the time that an answer takes.
+const MAX_APART_MS: i64 = 10 * 60_000;
+
+/// What was asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub environment: &'a str,
+    pub commit: &'a str,
+    pub to: Option<&'a str>,
+    /// The oldest report that counts, in hours.
+    pub max_age_hours: Option<u32>,
+    /// What the policy asks for.
+    pub rules: Option<&'a GateRules>,
+}
+
+/// Checks an answer that came at `now_ms`, milliseconds since 1970.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(super) fn check(question: &Question<'_>, answer: &Decision, now_ms: i64) -> Result<(), String> {
+    let same = [
+        (
+            "environment",
+            question.environment,
+            Some(&answer.environment),
+        ),
+        ("commit", question.commit, Some(&answer.commit)),
+        (
+            "target environment",
+            question.to.unwrap_or_default(),
+            answer.to.as_ref(),
+        ),
+    ];
+    for (what, asked, answered) in same {
+        let answered = answered.map_or("", String::as_str);
+        if asked != answered {
+            let answered = printable(answered);
+            return Err(format!(
+                "it is about the {what} `{answered}`, and `{asked}` was asked about"
+            ));
+        }
+    }
+    let apart = |at_ms: i64| now_ms.abs_diff(at_ms) > MAX_APART_MS.unsigned_abs();
+    if time_ms(&answer.decided_at).is_none_or(apart) {
+        return Err(format!(
+            "it was made at `{}`, and by the clock here that is not now",
+            printable(&answer.decided_at)
+        ));
+    }
+    match answer.verdict {
+        GateVerdict::Closed => Ok(()),
+        GateVerdict::Open => open(question, answer),
+    }
+}
+
+/// Checks that nothing in an answer stands against that the gate is open.
+fn open(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
+    if !GATE_EDITIONS.contains(&answer.edition) {
+        return Err(format!(
+            "it was made by edition {} of the rules, and this program knows {} to {}",
+            answer.edition,
+            GATE_EDITIONS.start(),
+            GATE_EDITIONS.end()
+        ));
+    }
+    if let Some(reason) = answer.reasons.first() {
+        return contradicts(&format!("gives a reason against it: {}", printable(reason)));
+    }
+    if let Some(rule) = answer.rules.iter().find(|rule| !rule.met) {
+        return contradicts(&format!(
+            "has a rule that is not met: {}",
+            printable(&rule.rule)
+        ));
+    }
+    if let Some(site) = answer
+        .sites
+        .iter()
+        .find(|site| site.standing.always_closes())
+    {
+        return contradicts(&format!(
+            "has a site that closes it: {}",
+            printable(&site.sentence())
+        ));
+    }
+    sites(answer)?;
+    bounds(question, answer)?;
+    match question.rules {
+        Some(rules) => asked(rules, answer),
+        None => Ok(()),
+    }
+}
+
+fn contradicts<T>(what: &str) -> Result<T, String> {
+    Err(format!("it says that the gate is open and {what}"))
+}
+
+/// Checks the numbers of an answer against the sites that it lists.
+fn sites(answer: &Decision) -> Result<(), String> {
+    let names: BTreeSet<&str> = answer.sites.iter().map(|site| site.site.as_str()).collect();
+    if names.len() != answer.sites.len() {
+        return contradicts("lists a site twice");
+    }
+    let (counted, confirmed) = tally(&answer.sites.iter().collect::<Vec<_>>());
+    let (said, confirming) = (answer.counted, answer.confirmed);
+    if (counted, confirmed) != (said, confirming) {
+        return contradicts(&format!(
+            "counts {confirming} of {said} sites, and lists {confirmed} of {counted}"
+        ));
+    }
+    if confirmed == 0 {
+        return contradicts("no site confirms");
+    }
+    if confirmed * 100 < counted * usize::from(answer.quorum_percent) {
+        return contradicts(&format!(
+            "{confirmed} of {counted} sites confirm, where {} % must",
+            answer.quorum_percent
+        ));
+    }
+    let reported: BTreeSet<&str> = answer
+        .evidence
+        .iter()
+        .map(|one| one.site.as_str())
+        .collect();
+    let is_bare = |site: &&SiteDecision| {
+        site.standing == SiteStatus::Confirmed && !reported.contains(site.site.as_str())
+    };
+    match answer.sites.iter().find(is_bare) {
+        Some(site) => contradicts(&format!(
+            "names no report of site `{}`, which confirms",
+            printable(&site.site)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// How many of these sites count, and how many of them confirm.
+fn tally(sites: &[&SiteDecision]) -> (usize, usize) {
+    let counted = sites.iter().filter(|site| site.standing.is_counted());
+    let confirmed = sites
+        .iter()
+        .filter(|site| site.standing == SiteStatus::Confirmed);
+    (counted.count(), confirmed.count())
+}
+
+/// Checks that the age of reports and the share of sites are at least as strict as asked.
+fn bounds(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
+    let age = u32::try_from(answer.max_age_hours).unwrap_or(0);
+    let oldest = question.max_age_hours.unwrap_or(*MAX_AGE_HOURS.end());
+    if !MAX_AGE_HOURS.contains(&age) || age > oldest {
+        return Err(format!(
+            "it counts reports of {} hours, and of {oldest} at most was asked for",
+            answer.max_age_hours
+        ));
+    }
+    let share = u32::from(answer.quorum_percent);
+    let asked = question.rules.and_then(|rules| rules.quorum_percent);
+    let least = asked.map_or(*QUORUM_PERCENT.start(), u32::from);
+    if !QUORUM_PERCENT.contains(&share) || share < least {
+        return Err(format!(
+            "it lets {share} % of the sites do, and {least} % was asked for"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the answer has each rule that was asked for. What can be decided here from the answer itself is.
+fn asked(rules: &GateRules, answer: &Decision) -> Result<(), String> {
+    let parts = || rules.parts.iter();
+    let needed = [
+        ("min-sites", usize::from(rules.min_sites.is_some())),
+        ("soak", usize::from(rules.soak_hours.is_some())),
+        ("approvals", usize::from(rules.approvals.is_some())),
+        ("closed-times", usize::from(!rules.closed.is_empty())),
+        ("windows", usize::from(!rules.windows.is_empty())),
+        ("part", rules.parts.len()),
+        (
+            "part-min-sites",
+            parts().filter(|part| part.min_sites.is_some()).count(),
+        ),
+        (
+            "part-soak",
+            parts().filter(|part| part.soak_hours.is_some()).count(),
+        ),
+    ];
+    for (name, count) in needed {
+        let found = answer.rules.iter().filter(|rule| rule.rule == name).count();
+        if found < count {
+            return Err(format!(
+                "it did not apply the rule `{name}` of the promotion policy"
+            ));
+        }
+    }
+    let least = rules
+        .min_sites
+        .map_or(0, |least| usize::try_from(least).unwrap_or(usize::MAX));
+    if answer.confirmed < least {
+        return contradicts(&format!(
+            "{} sites confirm, where {least} must",
+            answer.confirmed
+        ));
+    }
+    if let Some(approvals) = &rules.approvals {
+        let of = answer.rules.iter().find(|rule| rule.rule == "approvals");
+        let given = of.map_or(0, |rule| rule.evidence.len());
+        let needed = usize::try_from(approvals.needed).unwrap_or(usize::MAX);
+        if given < needed {
+            return contradicts(&format!("has {given} approvals, where {needed} are needed"));
+        }
+    }
+    let at_ms = time_ms(&answer.decided_at).unwrap_or_default();
+    let is_closed = |span: (i64, i64)| (span.0..span.1).contains(&at_ms);
+    if rules
+        .closed
+        .iter()
+        .any(|time| time.span().map_or(true, is_closed))
+    {
+        return contradicts("it is a closed time of the promotion policy");
+    }
+    if !rules.windows.is_empty() && !rules.windows.iter().any(|window| window.holds(at_ms)) {
+        return contradicts("it is none of the times of the promotion policy");
+    }
+    rules.parts.iter().try_for_each(|rule| part(rule, answer))
+}
+
+/// Checks the rule for a part of the sites, where the answer says which sites these are.
+fn part(rule: &PartRule, answer: &Decision) -> Result<(), String> {
+    let (Some(cluster_type), None) = (&rule.cluster_type, &rule.workload) else {
+        return Ok(());
+    };
+    let of_it = |site: &&SiteDecision| site.cluster_type == *cluster_type;
+    let sites: Vec<&SiteDecision> = answer.sites.iter().filter(of_it).collect();
+    let (counted, confirmed) = tally(&sites);
+    let share = usize::from(rule.quorum_percent.unwrap_or(100));
+    let least = rule
+        .min_sites
+        .map_or(1, |least| usize::try_from(least).unwrap_or(usize::MAX));
+    if confirmed >= least && confirmed * 100 >= counted * share {
+        return Ok(());
+    }
+    contradicts(&format!(
+        "{confirmed} of {counted} sites of {} confirm, where {share} % and {least} must",
+        rule.name()
+    ))
+}
+
+/// Makes one line of each text of an answer, in which nothing is acted on instead of shown: they go into a commit's
+/// message, beside lines that Outhaul reads.
+pub(super) fn in_lines(answer: &mut Decision) {
+    let lists = [&mut answer.reasons, &mut answer.notes];
+    for text in lists.into_iter().flatten() {
+        line(text);
+    }
+    for rule in &mut answer.rules {
+        for text in [&mut rule.rule, &mut rule.needs, &mut rule.found] {
+            line(text);
+        }
+        rule.opens
+            .iter_mut()
+            .chain(&mut rule.evidence)
+            .for_each(line);
+    }
+    for site in &mut answer.sites {
+        for text in [&mut site.site, &mut site.cluster_type, &mut site.message] {
+            line(text);
+        }
+    }
+    for one in &mut answer.evidence {
+        for text in [
+            &mut one.site,
+            &mut one.epoch,
+            &mut one.digest,
+            &mut one.state,
+        ] {
+            line(text);
+        }
+    }
+}
+
+fn line(text: &mut String) {
+    *text = printable(text).into_owned();
+}
+
+#[cfg(test)]
+mod tests;

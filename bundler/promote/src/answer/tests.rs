@@ -1,0 +1,215 @@
+//! Answers that are not to the question: one test per attack.
+
+use super::*;
+use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, GateAnswer, RuleVerdict};
+
+const AT: &str = "2026-11-22T16:13:39Z";
+
+/// What a hub answered, as if it had been asked for `stage`.
+fn recorded() -> Decision {
+    let text = include_str!("../../../../bundle/tests/hub_api/gate-open.json");
+    let GateAnswer { mut decision, .. } = serde_json::from_str(text).unwrap();
+    decision.to = Some("stage".to_owned());
+    decision
+}
+
+fn verdict(name: &str, met: bool) -> RuleVerdict {
+    RuleVerdict {
+        rule: name.to_owned(),
+        needs: String::new(),
+        met,
+        found: String::new(),
+        opens: None,
+        evidence: Vec::new(),
+    }
+}
+
+/// What is wrong with the recorded answer after `bend`, where `rules` were asked for.
+fn of(rules: Option<&GateRules>, bend: impl FnOnce(&mut Decision)) -> Result<(), String> {
+    let commit = recorded().commit;
+    let question = Question {
+        environment: "dev",
+        commit: &commit,
+        to: Some("stage"),
+        max_age_hours: Some(72),
+        rules,
+    };
+    let mut answer = recorded();
+    bend(&mut answer);
+    check(&question, &answer, time_ms(AT).unwrap() + 60_000)
+}
+
+#[track_caller]
+fn refused(says: &str, bend: impl FnOnce(&mut Decision)) {
+    let problem = of(Some(&GateRules::default()), bend).unwrap_err();
+    assert!(problem.contains(says), "{problem}");
+}
+
+#[test]
+fn what_a_hub_answered_counts() {
+    of(None, |_| {}).unwrap();
+    of(Some(&GateRules::default()), |_| {}).unwrap();
+    // A closed gate needs no more than that it is the one that was asked.
+    let closed = |answer: &mut Decision| {
+        answer.verdict = GateVerdict::Closed;
+        answer.edition = 9;
+        answer.reasons.push("no".to_owned());
+    };
+    of(None, closed).unwrap();
+}
+
+#[test]
+fn attack_an_answer_about_another_step_is_refused() {
+    refused("about the environment `prod`", |a| {
+        a.environment = "prod".into();
+    });
+    refused("about the commit", |a| a.commit = "3".repeat(40));
+    refused("target environment `prod`", |a| a.to = Some("prod".into()));
+    refused("target environment ``", |a| a.to = None);
+    refused("about the commit", |a| {
+        a.verdict = GateVerdict::Closed;
+        a.commit = "3".repeat(40);
+    });
+}
+
+#[test]
+fn attack_an_old_answer_given_again_is_refused() {
+    for at in [
+        "2026-11-22T16:03:39Z",
+        "2026-11-22T16:25:39Z",
+        "2019-11-22T16:13:39Z",
+        "now",
+        "",
+    ] {
+        refused("is not now", |a| a.decided_at = at.into());
+    }
+    of(None, |a| a.decided_at = "2026-11-22T16:05:39Z".into()).unwrap();
+}
+
+#[test]
+fn attack_an_answer_that_contradicts_itself_is_refused() {
+    refused("a rule that is not met: soak", |a| {
+        a.rules = vec![verdict("soak", false)];
+    });
+    refused("a reason against it", |a| {
+        a.reasons = vec!["stale: x".into()];
+    });
+    refused("a site that closes it", |a| {
+        a.sites[0].standing = SiteStatus::Failed;
+    });
+    refused("counts 1 of 1 sites, and lists 0 of 1", |a| {
+        a.sites[0].standing = SiteStatus::Stale;
+    });
+    refused("counts 1 of 1 sites, and lists 0 of 1", |a| {
+        a.sites[0].standing = SiteStatus::Unknown;
+    });
+    refused("counts 0 of 0 sites", |a| (a.counted, a.confirmed) = (0, 0));
+    refused("no site confirms", |a| {
+        (a.counted, a.confirmed) = (0, 0);
+        a.sites.clear();
+    });
+    refused("counts 5 of 5 sites", |a| (a.counted, a.confirmed) = (5, 5));
+    refused("1 of 2 sites confirm, where 100 % must", |a| {
+        let mut other = a.sites[0].clone();
+        (other.site, other.standing) = ("drone-2".into(), SiteStatus::Stale);
+        a.sites.push(other);
+        a.counted = 2;
+    });
+    refused("lists a site twice", |a| {
+        a.sites.push(a.sites[0].clone());
+        (a.counted, a.confirmed) = (2, 2);
+    });
+    refused("no report of site `drone-1`", |a| a.evidence.clear());
+}
+
+#[test]
+fn attack_an_answer_of_an_unknown_edition_is_refused() {
+    for edition in [0, GATE_EDITIONS.end() + 1] {
+        refused("edition", |a| a.edition = edition);
+    }
+}
+
+#[test]
+fn attack_an_answer_by_looser_rules_is_refused() {
+    refused("of 72 at most", |a| a.max_age_hours = 73);
+    refused("of 72 at most", |a| a.max_age_hours = -1);
+    let rules = GateRules {
+        quorum_percent: Some(90),
+        ..GateRules::default()
+    };
+    of(Some(&rules), |_| {}).unwrap();
+    of(Some(&rules), |a| a.quorum_percent = 80).unwrap_err();
+    let all = GateRules {
+        min_sites: Some(1),
+        soak_hours: Some(1),
+        approvals: Some(ApprovalRule {
+            needed: 1,
+            by: BTreeSet::from(["ann".to_owned()]),
+        }),
+        parts: vec![PartRule {
+            cluster_type: Some("drone".into()),
+            ..PartRule::default()
+        }],
+        ..GateRules::default()
+    };
+    let names = ["min-sites", "soak", "approvals", "part"];
+    let answered = |without: &'static str| {
+        of(Some(&all), move |a| {
+            a.rules = names
+                .into_iter()
+                .filter(|name| *name != without)
+                .map(|n| verdict(n, true))
+                .collect();
+            for rule in a.rules.iter_mut().filter(|rule| rule.rule == "approvals") {
+                rule.evidence.push("approval 1 by ann".to_owned());
+            }
+        })
+    };
+    answered("").unwrap();
+    for name in names {
+        let problem = answered(name).unwrap_err();
+        assert!(problem.contains(&format!("`{name}`")), "{problem}");
+    }
+    let bare = |a: &mut Decision| a.rules = names.map(|name| verdict(name, true)).to_vec();
+    assert!(of(Some(&all), bare).unwrap_err().contains("0 approvals"));
+    let closed = ClosedTime {
+        from: "2026-11-22".into(),
+        until: "2026-11-23".into(),
+        reason: String::new(),
+    };
+    let rules = GateRules {
+        closed: vec![closed],
+        ..GateRules::default()
+    };
+    let problem = of(Some(&rules), |a| {
+        a.rules = vec![verdict("closed-times", true)];
+    })
+    .unwrap_err();
+    assert!(problem.contains("a closed time"), "{problem}");
+    for part in [
+        PartRule {
+            cluster_type: Some("press".into()),
+            ..PartRule::default()
+        },
+        PartRule {
+            cluster_type: Some("drone".into()),
+            min_sites: Some(2),
+            ..PartRule::default()
+        },
+    ] {
+        let rules = GateRules {
+            parts: vec![part],
+            ..GateRules::default()
+        };
+        let met = |a: &mut Decision| {
+            a.rules = ["part", "part-min-sites"]
+                .map(|n| verdict(n, true))
+                .to_vec();
+        };
+        assert!(
+            of(Some(&rules), met)
+                .unwrap_err()
+                .contains("sites of cluster type")
+        );
+    }
+}

@@ -28,7 +28,7 @@ use crate::state_folder::{Lock, StateFolder};
 mod adopt;
 mod again;
 mod former;
-mod held_again;
+pub(crate) mod held_again;
 mod kept_floors;
 mod lost;
 

@@ -187,7 +187,7 @@ pub fn start(
     state: &Path,
     fleet: &str,
     settings: &AlertSettings,
-    stop: &Arc<AtomicBool>,
+    (stop, damaged): (&Arc<AtomicBool>, &Arc<AtomicBool>),
 ) -> Result<(), HubError> {
     let names: Vec<&str> = settings
         .destinations
@@ -197,9 +197,14 @@ pub fn start(
     tracing::info!(destinations = names.join(", "), "alerts are sent");
     let mut store = Store::open(state)?;
     let (own, ends) = (settings.clone(), Arc::clone(stop));
+    let only_read = Arc::clone(damaged);
     spawn("alerts", move || {
         let every = Duration::from_secs(u64::from(own.look_seconds));
         repeat(&ends, every, || {
+            // What is to be salvaged is only read, and a look writes what it found.
+            if only_read.load(Ordering::Relaxed) {
+                return;
+            }
             match look(&mut store, &own, time::now_ms()) {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "alerts"),
@@ -212,9 +217,12 @@ pub fn start(
         let mut store = Store::open(state)?;
         let (name, hub, fleet) = (one.name.clone(), settings.hub.clone(), fleet.to_owned());
         let every = Duration::from_secs(u64::from(one.every_seconds)).max(TICK);
-        let ends = Arc::clone(stop);
+        let (ends, only_read) = (Arc::clone(stop), Arc::clone(damaged));
         spawn("alerts to one", move || {
             repeat(&ends, every, || {
+                if only_read.load(Ordering::Relaxed) {
+                    return;
+                }
                 let now_ms = time::now_ms();
                 let to = (name.as_str(), &*to);
                 match send_due(&mut store, &fleet, hub.as_deref(), to, now_ms) {

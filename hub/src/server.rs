@@ -114,10 +114,10 @@ pub fn serve(
     }
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(alerts) = &options.alerts {
-        alerting::start(state, &shared.fleet, alerts, &stop)?;
+        alerting::start(state, &shared.fleet, alerts, (&stop, &shared.damage()))?;
     }
     if let Some(days) = options.keep_days {
-        retention::start(state, days, &stop)?;
+        retention::start(state, days, &stop, &shared.damage())?;
     }
     if let Some(settings) = &options.otlp {
         otlp::start(state, &shared, settings, &stop)?;

@@ -315,7 +315,7 @@ fn note_is_new(
     };
     let row = generations::one(db, number)?;
     let is_new = |note: &Note| match state {
-        State::Soaking => note.health != transition.note,
+        State::Soaking => !note.is_as_looked_at(&transition.note),
         _ => note.why != transition.note,
     };
     Ok(site.state_of(number) == Some(state) && row.is_some_and(|row| is_new(&row.note)))

@@ -20,7 +20,7 @@ use crate::state::{Note, StateError, holds};
 use crate::state_folder::StateFolder;
 
 /// Where such a bundle came from, as far as it is known.
-const SOURCE: &str = "known again on disk, after the database was lost";
+pub(crate) const SOURCE: &str = "known again on disk, after the database was lost";
 
 /// Stores what is known again of the bundles at which assignments are held. Returns what is not.
 pub(super) fn store(

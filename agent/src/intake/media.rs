@@ -295,7 +295,7 @@ fn is_empty(media: &Media, path: &Path) -> bool {
 
 /// Whether a bundle was refused of which nobody knows the number. What is for others, older, or no bundle at all is none to wait for.
 fn is_unnumbered(error: &AgentError) -> bool {
-    let known = ["stream", "rollback", "not-a-bundle"];
+    let known = ["stream", "foreign-fleet", "rollback", "not-a-bundle"];
     matches!(error, AgentError::Refused { .. })
         && !known.iter().any(|rule| error.is_refused_by(rule))
 }

@@ -291,7 +291,10 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
             }
             let items = items.join(", ");
             let again = brought_again(number, takes_from, site.waiting.map(|waiting| waiting.number));
-            let is_known = rows.iter().any(|row| row.number == number);
+            // What an enrolment knows again only because a held assignment keeps it did not fail here.
+            let is_known = rows
+                .iter()
+                .any(|row| row.number == number && row.source != enrol::held_again::SOURCE);
             let (message, help) = match is_known {
                 true => (
                     format!("`{assignment}` of bundle {number} does not run, and this of it is on this host: {items}"),
@@ -300,7 +303,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                          again; or import a newer bundle: what it does not have is removed, the rest is replaced"
                     ),
                 ),
-                // Only what an enrolment found again is of a bundle that nobody knows.
+                // An enrolment found it again.
                 false => (
                     format!(
                         "`{assignment}` of bundle {number} was applied before the database of this site was lost, and goes on; this of it is on \

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::import::{self, Change, NewCommit};
-use crate::program::{Git, ProgramError, receive_without_hooks};
+use crate::program::{Git, ProgramError};
 
 /// What to commit.
 #[derive(Debug)]
@@ -110,10 +110,7 @@ pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<Stri
         edit.branch, edit.parent
     );
     let target = format!("{commit}:refs/heads/{}", edit.branch);
-    let mut arguments = vec!["push", "--quiet"];
-    arguments.extend(receive_without_hooks(url));
-    arguments.extend([lease.as_str(), "--", url, &target]);
-    match git.text(&arguments) {
+    match git.text(&["push", "--quiet", lease.as_str(), "--", url, &target]) {
         Ok(_) => Ok(commit),
         Err(error) if was_overtaken(&error.message) => Err(BranchError::Moved {
             branch: edit.branch.to_owned(),

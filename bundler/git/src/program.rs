@@ -57,15 +57,6 @@ pub struct Git {
     pub is_offline: bool,
 }
 
-/// What `git push` is given where `url` is a folder here: git would run the hooks of that repository as whoever runs
-/// Outhaul. A server runs its hooks by itself, and they are its own.
-pub fn receive_without_hooks(url: &str) -> Option<&'static str> {
-    (url.starts_with('/') || url.starts_with("file://")).then_some(
-        "--receive-pack=git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c core.fsmonitor=false \
-         -c gc.auto=0 -c receive.autogc=false receive-pack",
-    )
-}
-
 impl Git {
     /// The repository in `folder`, with its own index.
     pub fn at(folder: &Path) -> Self {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::address::Address;
 use crate::import::{self, Change, NewCommit};
-use crate::program::{Credential, Git, ProgramError, receive_without_hooks};
+use crate::program::{Credential, Git, ProgramError};
 use crate::source::{self, Cache, GitReference, OpenedSource, SourceError, git};
 
 /// Why the copy could not be made, read or written.
@@ -217,10 +217,9 @@ impl BranchStore {
     }
 
     fn send(&self, lease: &str, target: &str) -> Result<(), ProgramError> {
-        let mut arguments = vec!["push", "--quiet"];
-        arguments.extend(receive_without_hooks(&self.url));
-        arguments.extend([lease, "--", &self.url, target]);
-        self.git.text(&arguments).map(drop)
+        self.git
+            .text(&["push", "--quiet", lease, "--", &self.url, target])
+            .map(drop)
     }
 
     /// `commit` as git keeps it: `tree`, `parent`, who, an empty line, the message. Asked for this
@@ -247,57 +246,5 @@ pub fn unreachable(url: &str, error: ProgramError) -> SourceError {
     SourceError::Unreachable {
         url: url.to_owned(),
         message: line,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    #[test]
-    fn attack_hooks_of_a_folder_that_is_pushed_to_are_not_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("target");
-        std::fs::create_dir(&target).unwrap();
-        let there = Git::at(&target);
-        there.text(&["init", "--quiet", "--bare"]).unwrap();
-        let ran = folder.path().join("ran");
-        let program = format!("#!/bin/sh\ntouch {}\n", ran.display());
-        let hooks = [
-            "pre-receive",
-            "update",
-            "post-receive",
-            "post-update",
-            "reference-transaction",
-        ];
-        std::fs::create_dir_all(target.join("hooks")).unwrap();
-        for hook in hooks {
-            let path = target.join("hooks").join(hook);
-            std::fs::write(&path, &program).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        let spaced = folder.path().join("a space");
-        std::os::unix::fs::symlink(&target, &spaced).unwrap();
-        let cache = Cache::at(folder.path().join("cache"));
-        let mut before: Option<String> = None;
-        for url in [&target, &spaced] {
-            for url in [
-                url.display().to_string(),
-                format!("file://{}", url.display()),
-            ] {
-                let store = BranchStore::open(&url, &cache, None).unwrap();
-                store.fetch("main").unwrap();
-                let edits = BTreeMap::from([("a".to_owned(), Some(url.into_bytes()))]);
-                let commit = store.commit(before.as_deref(), &edits, "more\n").unwrap();
-                store.push("main", before.as_deref(), &commit).unwrap();
-                assert_eq!(there.text(&["rev-parse", "main"]).unwrap(), commit);
-                before = Some(commit);
-            }
-        }
-        assert!(!ran.exists());
-        let store = BranchStore::open(&target.display().to_string(), &cache, None).unwrap();
-        store.remove("main", &before.unwrap()).unwrap();
-        assert!(!ran.exists());
     }
 }

@@ -353,10 +353,20 @@ type NamedFile = (String, Arc<SourceFile>);
 
 /// Every object below `path`, with its file.
 fn objects(opened: &OpenedSource, path: &str) -> Result<Vec<(NamedFile, Object)>, PromoteError> {
-    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+    objects_of(opened, path, &|path| {
+        path.ends_with(".yaml") || path.ends_with(".yml")
+    })
+}
+
+/// Every object of those files below `path` whose paths, from there, `is_meant` is true for, with its file.
+fn objects_of(
+    opened: &OpenedSource,
+    path: &str,
+    is_meant: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(NamedFile, Object)>, PromoteError> {
     let mut findings = Diagnostics::new();
     let mut found = Vec::new();
-    for file in opened.tree(path, &is_yaml, &TreeLimits::YAML)?.files {
+    for file in opened.tree(path, is_meant, &TreeLimits::YAML)?.files {
         let Ok(text) = String::from_utf8(file.bytes) else {
             continue;
         };

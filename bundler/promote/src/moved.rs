@@ -11,7 +11,7 @@ use outhaul_control::kinds::Object;
 use outhaul_control::model::BaseRepo;
 use outhaul_git::source::{self, OpenedSource, RecordedCommit};
 
-use super::{PromoteError, objects, with_commit};
+use super::{NamedFile, PromoteError, objects, objects_of, with_commit};
 
 /// The base of an environment, and the file that has it.
 #[derive(Debug)]
@@ -30,7 +30,29 @@ pub(super) fn base_file(
     opened: &OpenedSource,
     root: &str,
 ) -> Result<Option<BaseFile>, PromoteError> {
-    let all = objects(opened, root)?;
+    base_of(root, objects(opened, root)?)
+}
+
+/// The same of the one file at `path` in the repository; what stands in others is not read.
+fn base_in(
+    opened: &OpenedSource,
+    root: &str,
+    path: &str,
+) -> Result<Option<BaseFile>, PromoteError> {
+    let below = source::normal_path(root)?;
+    let inner = match below.as_str() {
+        "" => Some(path),
+        below => path
+            .strip_prefix(below)
+            .and_then(|rest| rest.strip_prefix('/')),
+    };
+    match inner {
+        Some(inner) => base_of(root, objects_of(opened, root, &|path| path == inner)?),
+        None => Ok(None),
+    }
+}
+
+fn base_of(root: &str, all: Vec<(NamedFile, Object)>) -> Result<Option<BaseFile>, PromoteError> {
     let root = source::normal_path(root)?;
     Ok(all.into_iter().find_map(|((path, file), object)| {
         let Object::BaseRepo(base) = object else {
@@ -62,7 +84,12 @@ pub(super) fn is_move(
     if changed.len() > 1 {
         return Ok(false);
     }
-    let read = |opened: &OpenedSource| match base_file(opened, root) {
+    // Only the file that it changes is read: what was wrong in others then, or is by rules of now, makes it no other commit.
+    let base = |opened: &OpenedSource| match changed.first() {
+        Some(path) => base_in(opened, root, path),
+        None => base_file(opened, root),
+    };
+    let read = |opened: &OpenedSource| match base(opened) {
         Err(PromoteError::Source(error)) if !error.is_input() => Err(PromoteError::Source(error)),
         found => Ok(found.ok().flatten()),
     };

@@ -119,7 +119,11 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
 fn read(message: &str, environment: &str, commit: &str) -> Option<Passage> {
     let short: String = commit.chars().take(12).collect();
     let mut lines = message.lines();
-    if lines.next()? != format!("Promote {short} to {environment}") || !lines.next()?.is_empty() {
+    // A forge that merges adds the number of the request.
+    let added = lines
+        .next()?
+        .strip_prefix(&format!("Promote {short} to {environment}"))?;
+    if !(added.is_empty() || is_request(added)) || !lines.next()?.is_empty() {
         return None;
     }
     let basis = lines.next()?;
@@ -146,12 +150,14 @@ fn read(message: &str, environment: &str, commit: &str) -> Option<Passage> {
         Some(value.to_owned())
     };
     match trailers.as_slice() {
-        [first, second] if *first == promoted => {
+        [first, second, more @ ..] if *first == promoted && more.iter().all(is_of_others) => {
             let from = value(second, GATE)?;
             let from = from.strip_prefix("open ")?;
             (gate? == from).then(|| Passage::Gate(from.to_owned()))
         }
-        [first, second, by, reason] if *first == promoted => {
+        [first, second, by, reason, more @ ..]
+            if *first == promoted && more.iter().all(is_of_others) =>
+        {
             let (by, reason) = (value(by, OVERRIDE_BY)?, value(reason, OVERRIDE_REASON)?);
             let given = Override::new(&by, &reason).ok()?;
             let is_said = basis == format!("No gate let it in: {given}");
@@ -160,6 +166,25 @@ fn read(message: &str, environment: &str, commit: &str) -> Option<Passage> {
         }
         _ => None,
     }
+}
+
+/// Whether a text is ` (#12)`.
+fn is_request(text: &str) -> bool {
+    let number = text
+        .strip_prefix(" (#")
+        .and_then(|rest| rest.strip_suffix(')'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether a line is a trailer that a server or a hook added, such as `Signed-off-by: …`, and none of ours.
+fn is_of_others(line: &&str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && !name.to_ascii_lowercase().starts_with("outhaul-")
+    };
+    line.split_once(": ")
+        .is_some_and(|(name, value)| is_name(name) && !value.is_empty())
 }
 
 /// The environment whose gate was open by the sentence `basis`, with a line of evidence for each site that confirmed.
@@ -305,6 +330,26 @@ mod tests {
             format!("{head}No gate let it in: x\n\n{PROMOTED}: stage {COMMIT}\n{GATE}: overridden"),
         ] {
             assert_eq!(read(&forged, "stage", COMMIT), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn what_a_forge_or_a_hook_adds_to_a_promotion_leaves_it_one() {
+        let text = format!(
+            "Promote 45523f7016cb to stage (#12)\n\nThe gate of `dev` is open: 1 of 1 sites confirmed {COMMIT}.\n\
+             - edge-1: report 4 (sha256:{}), bundle 1 active\n\n{PROMOTED}: stage {COMMIT}\n{GATE}: open dev\n\
+             Signed-off-by: Ann <ann@example.org>\nChange-Id: I12",
+            "30".repeat(32)
+        );
+        let gate = Some(Passage::Gate("dev".into()));
+        assert_eq!(read(&text, "stage", COMMIT), gate);
+        for other in [
+            text.replace(" (#12)", " (#x)"),
+            text.replace(" (#12)", " again"),
+            text.replace("Change-Id: I12", "and more"),
+            text.replace("Change-Id: I12", "outhaul-gate: open lab"),
+        ] {
+            assert_eq!(read(&other, "stage", COMMIT), None, "{other}");
         }
     }
 

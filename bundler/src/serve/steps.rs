@@ -106,7 +106,7 @@ pub(super) fn bring(
     let loaded = pipeline::load(request, None).map_err(|all| RoundProblem::findings(&all))?;
     let snapshot = loaded.snapshot.digest;
     let key = key(one, &loaded);
-    if known.done.as_ref().is_some_and(|done| done.key == key) && is_in_place(one) {
+    if known.done.as_ref().is_some_and(|done| done.key == key) && is_in_place(one, &loaded) {
         return Ok(None);
     }
     // What was read is what is rendered: no scheduler is asked twice.
@@ -145,8 +145,9 @@ pub(super) fn bring(
     }))
 }
 
-/// Whether the folders that bundles went to, and the bundles that the fleet keeps, are still there.
-fn is_in_place(one: &EnvironmentConfig) -> bool {
+/// Whether the folders that bundles went to, and the bundles that the fleet keeps, are still there. Those of a cluster type that left the
+/// environment are not looked for: nothing makes them again.
+fn is_in_place(one: &EnvironmentConfig, loaded: &Loaded) -> bool {
     let Some(config) = &one.bundle else {
         return true;
     };
@@ -154,7 +155,17 @@ fn is_in_place(one: &EnvironmentConfig) -> bool {
     let Ok(fleet) = Fleet::open(&config.fleet) else {
         return false;
     };
-    let Ok(kept) = copies::kept_or_lost(&fleet, Some(&one.name), &[]) else {
+    let streams = fleet.streams().values();
+    let types = streams
+        .filter(|stream| stream.environment == one.name)
+        .map(|stream| stream.cluster_type.clone());
+    let is_wanted = |name: &String| loaded.control_plane.cluster_types.contains_key(name);
+    let cluster_types: Vec<String> = types.filter(is_wanted).collect();
+    if cluster_types.is_empty() {
+        return true;
+    }
+    let kept = copies::kept_or_lost(&fleet, Some(&one.name), &cluster_types);
+    let Ok(kept) = kept else {
         // No bundle was made of it yet.
         return true;
     };

@@ -134,6 +134,13 @@ fn check(
     };
     let at_ms = recorded.at_ms;
     let later = later_than(export, recorded);
+    let is_by_clock = later.is_none() && edition >= 3 && text["rules"][0]["rule"] == "clock";
+    let is_forgotten = |entry: &DecisionEntry| matches!(entry, DecisionEntry::Forgotten { id, .. } if *id < recorded.id);
+    if is_by_clock && export.decisions.iter().any(is_forgotten) {
+        return Recomputed::Missing(
+            "it is closed by the hub's clock, and the later decision that it names may be one of those that the hub keeps no longer".to_owned(),
+        );
+    }
     let known = match later {
         // Such a decision rests on nothing else.
         Some(_) if edition >= 3 => Ok(Known::new()),
@@ -396,7 +403,12 @@ fn later_than(export: &Export, recorded: &Recorded) -> Option<LaterDecision> {
         id: one.id,
         at_ms: one.at_ms,
     });
-    let from = later::from(export.acts.iter(), recorded.at_ms);
+    // What was said of the clock after this decision was made, by a clock that was put back again, is not about it.
+    let said = export.acts.iter().filter(|act| {
+        let chosen = act.chosen.as_ref().and_then(|chosen| chosen.parse().ok());
+        chosen.is_some_and(|chosen: i64| chosen < recorded.id)
+    });
+    let from = later::from(said, recorded.at_ms);
     later::found(before, from, recorded.at_ms)
 }
 

@@ -18,11 +18,17 @@ const EVERY: (Duration, Duration) = (Duration::from_secs(6 * 3600), Duration::fr
 /// How often its thread looks whether it is to end.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Removes beside a server, at once and then every six hours, until `stop`.
+/// Removes beside a server, at once and then every six hours, until `stop`, or until the database was found to be damaged: what is to be
+/// salvaged is only read.
 ///
 /// # Errors
 /// [`HubError`] when a connection to the store cannot be opened.
-pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubError> {
+pub fn start(
+    state: &Path,
+    days: u32,
+    stop: &Arc<AtomicBool>,
+    damaged: &Arc<AtomicBool>,
+) -> Result<(), HubError> {
     let mut store = Store::open(state)?;
     let rule = Rule {
         days,
@@ -31,12 +37,12 @@ pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubE
         pause: Duration::from_millis(20),
         at_once: LOOKED_AT,
     };
-    let stop = Arc::clone(stop);
+    let (stop, damaged) = (Arc::clone(stop), Arc::clone(damaged));
     tracing::info!(days, "reports that are older are removed");
     let work = move || {
         let (mut is_clock_off, mut is_foreign) = (false, false);
-        while !stop.load(Ordering::Relaxed) {
-            let ends = || stop.load(Ordering::Relaxed);
+        let ends = || stop.load(Ordering::Relaxed) || damaged.load(Ordering::Relaxed);
+        while !ends() {
             let mut wait = EVERY.0;
             let done = remove(&mut store, &rule, time::now_ms(), false, &ends);
             let done = done.map_err(|failed| (failed.error, failed.done.reports));
@@ -67,6 +73,10 @@ pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubE
                         tracing::error!(%problem, "no old report is removed until this machine's clock is set");
                     }
                     wait = EVERY.1;
+                }
+                Err((error, reports)) if error.is_damage() => {
+                    damaged.store(true, Ordering::Relaxed);
+                    tracing::error!(%error, reports, "the hub's database is damaged: no old report is removed any more");
                 }
                 Err((error, reports)) => {
                     tracing::error!(%error, reports, "cannot remove more old reports than that; it is tried again");

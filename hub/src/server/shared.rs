@@ -88,7 +88,7 @@ pub(super) struct Shared {
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
     /// Whether the database was found to be damaged: from then on nothing is written, and no gate is open.
-    damaged: AtomicBool,
+    damaged: Arc<AtomicBool>,
     state: PathBuf,
     pub(super) counters: Counters,
     pub(super) meter: Meter,
@@ -133,7 +133,7 @@ impl Shared {
         open_reading: bool,
         is_tls: bool,
     ) -> Result<Self, HubError> {
-        let damaged = AtomicBool::new(hub.store.damage().is_some());
+        let damaged = Arc::new(AtomicBool::new(hub.store.damage().is_some()));
         Ok(Self {
             readers: Pool::open(state, READERS)?,
             checkers: Pool::open(state, CHECKERS)?,
@@ -168,6 +168,11 @@ impl Shared {
     /// The state folder.
     pub(super) fn state(&self) -> &Path {
         &self.state
+    }
+
+    /// The same note of damage, for work beside the server that has a connection of its own.
+    pub(super) fn damage(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.damaged)
     }
 
     /// Whether the database was found to be damaged.

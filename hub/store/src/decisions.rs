@@ -10,6 +10,8 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::DecisionRecord;
 use outhaul_gate::audit::Recorded;
+use outhaul_gate::facts::ActKind;
+use outhaul_gate::later;
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, json, parse};
@@ -135,15 +137,17 @@ impl Session<'_> {
     }
 
     /// Forgets the oldest decisions that did not open a gate, and what only they rest on.
+    /// The latest of those whose times count stays: a clock that was put back is known by it.
     fn forget_closed(&self, environment: &str) -> Result<(), StoreError> {
+        let from = later::from(self.acts_of(ActKind::Clock)?.iter(), i64::MAX);
         let oldest: Vec<i64> = self
             .db
             .prepare_cached(
                 "SELECT id FROM gate_decisions WHERE environment = $1 AND verdict = 'closed'
-                    AND id <> (SELECT id FROM gate_decisions ORDER BY at_ms DESC, id LIMIT 1)
+                    AND id <> COALESCE((SELECT id FROM gate_decisions WHERE id > $3 ORDER BY at_ms DESC, id LIMIT 1), 0)
                   ORDER BY id DESC LIMIT 1000000 OFFSET $2",
             )?
-            .query_map(params![environment, MAX_CLOSED], |row| row.get(0))?
+            .query_map(params![environment, MAX_CLOSED, from], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         for id in oldest {
             for text in [

@@ -50,14 +50,18 @@ pub struct FileMode {
     kept: bool,
 }
 
-/// File systems that make the permission bits up: FAT, exFAT, NTFS in two drivers, and shares of the SMB protocol (two versions).
-const MODELESS: [u64; 6] = [
+/// File systems that make the permission bits up, or may: FAT, exFAT, NTFS in two drivers, shares of the SMB protocol (two versions), those that
+/// a program serves (FUSE: NTFS, exFAT, SSH), and shares of the host of a virtual machine (9p, `vboxsf`).
+const MODELESS: [u64; 9] = [
     0x4d44,
     0x2011_bab0,
     0x5346_544e,
     0x7366_746e,
     0xff53_4d42,
     0xfe53_4d42,
+    0x6573_5546,
+    0x0102_1997,
+    0x786f_4256,
 ];
 
 impl FileMode {

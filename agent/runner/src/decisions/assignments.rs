@@ -392,7 +392,10 @@ fn differs(agent: &Agent, site: &Site, name: &str, hold: &AssignmentHold) -> boo
     };
     match held::kept(agent, name, hold) {
         Some(kept) => !held::is_same(&index, &kept),
-        None => index.assignments.iter().any(|a| a.name.as_str() == name),
+        // What it keeps runs, and is not here to be compared.
+        None => {
+            hold.generation.is_some() || index.assignments.iter().any(|a| a.name.as_str() == name)
+        }
     }
 }
 

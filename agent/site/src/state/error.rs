@@ -225,7 +225,8 @@ const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`system
 fn exchanged_help(path: &Path) -> String {
     match path.exists() {
         true => "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works \
-                 with the new one; a command is repeated; where nobody meant to replace the file, stop the service first \
+                 with the new one (a single file that was put in its place goes with no `-wal` and `-shm` of the other one: stop the service and move \
+                 those away first); a command is repeated; where nobody meant to replace the file, stop the service first \
                  (`systemctl stop outhaul-agent`), put the former one back, with those beside it whose names begin with its name, and start the service"
             .to_owned(),
         false => format!(

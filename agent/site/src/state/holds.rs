@@ -156,14 +156,15 @@ pub fn forget(
     };
     let before = results.clone();
     for result in &mut results {
-        if !released.contains_key(result.name.as_str()) {
-            continue;
-        }
-        let Some(at) = result.steps.iter().position(StepResult::is_held) else {
+        let Some(hold) = released.get(result.name.as_str()) else {
             continue;
         };
-        let held = result.steps.remove(at);
-        if let Some(more) = result.message.strip_prefix(&held.message) {
+        let held = match result.steps.iter().position(StepResult::is_held) {
+            Some(at) => result.steps.remove(at).message,
+            // An agent of before kept no such entry.
+            None => sentence(hold, hold.generation),
+        };
+        if let Some(more) = result.message.strip_prefix(&held) {
             result.message = more.trim_start_matches("; ").to_owned();
         }
     }

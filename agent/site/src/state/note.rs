@@ -34,6 +34,11 @@ impl Note {
         }
     }
 
+    /// Whether a look at its health that found `found` changes nothing: it found the same before, and nothing has kept it from looking since.
+    pub fn is_as_looked_at(&self, found: &str) -> bool {
+        !self.is_blocked() && self.health == found
+    }
+
     /// Whether something keeps the work on the bundle from going on.
     pub fn is_blocked(&self) -> bool {
         !self.blocked.is_empty()
@@ -76,6 +81,9 @@ mod tests {
         let whole = note("rolled back by ann", "healthy so far", "no space");
         let expected = "rolled back by ann; healthy so far; it cannot go on: no space";
         assert_eq!(whole.to_string(), expected);
+        assert!(!whole.is_as_looked_at("healthy so far"), "it was blocked");
+        assert!(whole.unblocked().is_as_looked_at("healthy so far"));
+        assert!(!whole.unblocked().is_as_looked_at("healthy until ten"));
         assert_eq!(
             whole.unblocked().to_string(),
             "rolled back by ann; healthy so far"

@@ -196,15 +196,10 @@ pub fn start(
         .collect();
     tracing::info!(destinations = names.join(", "), "alerts are sent");
     let mut store = Store::open(state)?;
-    let (own, ends) = (settings.clone(), Arc::clone(stop));
-    let only_read = Arc::clone(damaged);
+    let (own, ends) = (settings.clone(), (Arc::clone(stop), Arc::clone(damaged)));
     spawn("alerts", move || {
         let every = Duration::from_secs(u64::from(own.look_seconds));
         repeat(&ends, every, || {
-            // What is to be salvaged is only read, and a look writes what it found.
-            if only_read.load(Ordering::Relaxed) {
-                return;
-            }
             match look(&mut store, &own, time::now_ms()) {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "alerts"),
@@ -217,12 +212,9 @@ pub fn start(
         let mut store = Store::open(state)?;
         let (name, hub, fleet) = (one.name.clone(), settings.hub.clone(), fleet.to_owned());
         let every = Duration::from_secs(u64::from(one.every_seconds)).max(TICK);
-        let (ends, only_read) = (Arc::clone(stop), Arc::clone(damaged));
+        let ends = (Arc::clone(stop), Arc::clone(damaged));
         spawn("alerts to one", move || {
             repeat(&ends, every, || {
-                if only_read.load(Ordering::Relaxed) {
-                    return;
-                }
                 let now_ms = time::now_ms();
                 let to = (name.as_str(), &*to);
                 match send_due(&mut store, &fleet, hub.as_deref(), to, now_ms) {
@@ -253,10 +245,16 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), HubErro
     })
 }
 
-/// Does `work` at once and then every so often, until `stop`.
-fn repeat(stop: &AtomicBool, every: Duration, mut work: impl FnMut()) {
+/// Does it again and again until the first flag is set; not while the second is: what is to be salvaged is only read.
+fn repeat(
+    (stop, damaged): &(Arc<AtomicBool>, Arc<AtomicBool>),
+    every: Duration,
+    mut work: impl FnMut(),
+) {
     while !stop.load(Ordering::Relaxed) {
-        work();
+        if !damaged.load(Ordering::Relaxed) {
+            work();
+        }
         let mut waited = Duration::ZERO;
         while waited < every && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(TICK.min(every));

@@ -17,7 +17,6 @@
 )]
 
 mod acting;
-mod advisories;
 mod alerting;
 mod audit;
 mod backup;
@@ -48,7 +47,7 @@ use outhaul_desired::materials;
 pub use outhaul_enrol as enrol;
 pub use outhaul_store as store;
 pub use outhaul_view as view;
-use outhaul_view::clock;
 pub use outhaul_view::record;
+use outhaul_view::{advisories, clock};
 pub use state::Hub;
 pub use store::Store;

@@ -6,6 +6,7 @@
 //! nothing; the gate does.
 
 mod act;
+pub mod advisories;
 pub mod affected;
 mod assignment;
 mod board;

@@ -7,13 +7,13 @@ use outhaul_affected::{Unmatched, VulnerabilityDocument};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{ImportNote, ImportedDocument};
 
-use crate::store::{Session, StoreError};
+use outhaul_store::{Session, StoreError};
 
 /// Puts one on record.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub(crate) fn put(
+pub fn put(
     document: &VulnerabilityDocument,
     session: &Session<'_>,
     by: &str,

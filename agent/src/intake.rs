@@ -155,7 +155,10 @@ fn verify_above(
                 }
                 _ => None,
             };
-            known.ok_or(error)
+            // What is installed already needs no second look at an older copy.
+            known
+                .filter(|known| !is_active(db, known.number))
+                .ok_or(error)
         })
         .map_err(|error| refusal(&name, &error))?;
     published::refuse_second(&name, metadata, &acceptance)?;
@@ -482,4 +485,9 @@ fn expected(offer: &Offer) -> Content {
         digest: offer.index,
         size: offer.acceptance.index_length,
     }
+}
+
+fn is_active(db: &Connection, number: u64) -> bool {
+    let row = generations::one(db, number);
+    row.is_ok_and(|row| row.is_some_and(|row| row.state == State::Active))
 }

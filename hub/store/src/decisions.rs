@@ -144,10 +144,10 @@ impl Session<'_> {
             .db
             .prepare_cached(
                 "SELECT id FROM gate_decisions WHERE environment = $1 AND verdict = 'closed'
-                    AND id <> COALESCE((SELECT id FROM gate_decisions WHERE id > $3 ORDER BY at_ms DESC, id LIMIT 1), 0)
-                  ORDER BY id DESC LIMIT 1000000 OFFSET $2",
+                    AND id <> COALESCE((SELECT id FROM gate_decisions WHERE id > $2 ORDER BY at_ms DESC, id LIMIT 1), 0)
+                  ORDER BY id DESC LIMIT 1000000 OFFSET $3",
             )?
-            .query_map(params![environment, MAX_CLOSED, from], |row| row.get(0))?
+            .query_map(params![environment, from, MAX_CLOSED], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         for id in oldest {
             for text in [

@@ -115,10 +115,17 @@ impl Args {
                 vec![RootChange::NameKey { id, called }]
             }
             Change::Finish => {
-                return Ok(print_done(
-                    common,
-                    &fleet.finish_root(common.sign_at(&fleet)?, &secret)?,
-                ));
+                let done = fleet.finish_root(common.sign_at(&fleet)?, &secret)?;
+                // Where a change begins, answers to the request before it still lie there, and nobody asks about them.
+                if let Ceremony::Waiting { others, .. } = &done {
+                    for (answer, why) in others {
+                        super::say(&format!(
+                            "`{}` does not answer this request: {why}",
+                            answer.display()
+                        ));
+                    }
+                }
+                return Ok(print_done(common, &done));
             }
             Change::RemoveKey { id } => vec![RootChange::RemoveRootKey(id)],
             Change::Renew => vec![RootChange::Renew],
@@ -149,7 +156,7 @@ pub fn print_done(common: &Common, state: &Ceremony) -> CommandOutcome {
             request,
             version,
             found,
-            others,
+            ..
         } => {
             let path = request.display();
             let text = format!("root version {version} waits: {found} signed; request {path}");
@@ -157,12 +164,6 @@ pub fn print_done(common: &Common, state: &Ceremony) -> CommandOutcome {
                 "state": "waiting", "version": version, "found": found, "request": request,
             });
             common.print(&text, &state);
-            for (answer, why) in others {
-                super::say(&format!(
-                    "`{}` does not answer this request: {why}",
-                    answer.display()
-                ));
-            }
             let passphrase = common.passphrase_option();
             super::say(&format!(
                 "help: `outhaul-signer countersign {path} --root 1.root.json --key KEY.pem` where another \

@@ -201,7 +201,7 @@ fn a_folder_without_environments_promotes_nothing() {
             "--to",
             "stage",
             "--hub",
-            "http://hub.example",
+            "https://hub.example",
         ],
     );
     assert!(

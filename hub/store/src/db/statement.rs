@@ -118,6 +118,13 @@ impl Statement<'_> {
 
 fn bind(statement: &mut rusqlite::Statement<'_>, values: &[Value<'_>]) -> Result<(), DbError> {
     for (at, value) in values.iter().enumerate() {
+        // SQLite counts names in the order in which they first stand in the text, PostgreSQL goes by their numbers.
+        debug_assert!(
+            statement
+                .parameter_name(at + 1)
+                .is_none_or(|name| name == format!("${}", at + 1)),
+            "the parameters of a statement stand in the order of their numbers"
+        );
         statement.raw_bind_parameter(at + 1, *value)?;
     }
     Ok(())

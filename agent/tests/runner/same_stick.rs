@@ -26,12 +26,12 @@ fn a_damaged_bundle_of_unknown_number_is_the_same_exit_code_each_time() {
 
 #[test]
 fn a_bundle_of_another_fleet_on_the_stick_is_none_to_wait_for() {
-    let centre = Centre::new();
+    let (centre, foreign) = (Centre::new(), Centre::new());
     let site = Site::new(&centre, "drone-7");
     let stick = tempfile::tempdir().unwrap();
     let one = centre.publish(&Draft::hello("one"));
     fs::copy(&one, stick.path().join("one.outhaul")).unwrap();
-    let other = Centre::new().publish(&Draft::hello("of others"));
+    let other = foreign.publish(&Draft::hello("of others"));
     fs::copy(&other, stick.path().join("other.outhaul")).unwrap();
     let printed = site.import(stick.path());
     assert_reports(&printed, 0, &["`other.outhaul`"]);

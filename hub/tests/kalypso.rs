@@ -124,6 +124,12 @@ fn of_bundle_two(world: &World) -> (String, String) {
     (commit, version)
 }
 
+/// The database that an address leads to.
+fn name_of(address: &str) -> &str {
+    let path = address.split("@/").nth(1).unwrap();
+    path.split('?').next().unwrap()
+}
+
 #[test]
 fn the_dashboards_joins_give_right_rows_with_a_rollback_and_a_silent_host() {
     let Some(server) = postgres::shared_or_skip() else {
@@ -131,13 +137,7 @@ fn the_dashboards_joins_give_right_rows_with_a_rollback_and_a_silent_host() {
     };
     let database = server.database();
     let world = world(Some(&database));
-    let name = database
-        .split("@/")
-        .nth(1)
-        .unwrap()
-        .split('?')
-        .next()
-        .unwrap();
+    let name = name_of(&database);
     let (commit, version) = of_bundle_two(&world);
     let ask = |text: &str| {
         server.sql(
@@ -244,13 +244,7 @@ fn a_commit_that_comes_back_is_the_newest_a_silent_host_is_there_and_targets_of_
     };
     let database = server.database();
     let world = world(Some(&database));
-    let name = database
-        .split("@/")
-        .nth(1)
-        .unwrap()
-        .split('?')
-        .next()
-        .unwrap();
+    let name = name_of(&database);
     let silent = ("arc-2", "uat", None);
     for of_first in [("abc", "success"), ("def", "failure"), ("abc", "success")] {
         let other = ("arc-3", "qa", Some(("def", "in_progress")));

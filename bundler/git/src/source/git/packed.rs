@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::super::{SourceError, TreeLimits};
-use super::tree::{MAX_OBJECT, broken, damaged};
+use super::tree::{MAX_OBJECT, broken, damaged, header_of, kind_and_size};
 use super::{Repository, program};
 use crate::pack::{ObjectKind, PackWriter, id_of};
 
@@ -185,20 +185,8 @@ fn write(
     for (id, path) in paths {
         let shown = if path.is_empty() { id } else { path };
         let ended = |_: std::io::Error| damaged(shown, "its object is damaged");
-        // One question, one answer: neither pipe can fill up while the other waits.
-        writeln!(input, "{id}")
-            .and_then(|()| input.flush())
-            .map_err(ended)?;
-        let mut header = String::new();
-        output
-            .by_ref()
-            .take(256)
-            .read_line(&mut header)
-            .map_err(ended)?;
-        let mut fields = header.trim().split(' ').skip(1);
-        let kind = fields.next().and_then(ObjectKind::named);
-        let size: Option<u64> = fields.next().and_then(|size| size.parse().ok());
-        let (Some(kind), Some(size)) = (kind, size) else {
+        let header = header_of(id, &mut input, &mut output).map_err(ended)?;
+        let Some((kind, size)) = kind_and_size(&header) else {
             return Err(damaged(shown, "its object is missing or damaged"));
         };
         let most = match kind {

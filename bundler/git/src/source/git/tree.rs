@@ -181,6 +181,26 @@ impl Repository {
     }
 }
 
+/// Asks for an object; the line that git answers before its bytes. One question, one answer: neither pipe can fill up while the other waits.
+pub(super) fn header_of(
+    id: &str,
+    input: &mut impl std::io::Write,
+    output: &mut impl std::io::BufRead,
+) -> std::io::Result<String> {
+    writeln!(input, "{id}")?;
+    input.flush()?;
+    let mut header = String::new();
+    output.by_ref().take(256).read_line(&mut header)?;
+    Ok(header)
+}
+
+/// What git's answer about an object states; `None` where it has none, or a damaged one.
+pub(super) fn kind_and_size(header: &str) -> Option<(ObjectKind, u64)> {
+    let mut fields = header.trim().split(' ').skip(1);
+    let kind = ObjectKind::named(fields.next()?)?;
+    Some((kind, fields.next()?.parse().ok()?))
+}
+
 /// Compares the commit and its folders with their ids.
 fn compare(
     ids: &BTreeSet<String>,
@@ -189,19 +209,9 @@ fn compare(
 ) -> Result<(), SourceError> {
     for id in ids {
         let failed = |_: std::io::Error| damaged(id, "its object is damaged");
-        writeln!(input, "{id}")
-            .and_then(|()| input.flush())
-            .map_err(failed)?;
-        let mut header = String::new();
-        output
-            .by_ref()
-            .take(256)
-            .read_line(&mut header)
-            .map_err(failed)?;
-        let mut fields = header.trim().split(' ').skip(1);
-        let kind = fields.next().and_then(ObjectKind::named);
-        let size: Option<u64> = fields.next().and_then(|size| size.parse().ok());
-        let (Some(kind), Some(size)) = (kind, size.filter(|size| *size <= MAX_OBJECT)) else {
+        let header = header_of(id, input, output).map_err(failed)?;
+        let found = kind_and_size(&header).filter(|(_, size)| *size <= MAX_OBJECT);
+        let Some((kind, size)) = found else {
             return Err(damaged(id, "its object is missing or damaged"));
         };
         let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
@@ -226,16 +236,7 @@ fn ask<E: From<SourceError>>(
     for entry in entries {
         // Git ends when an object is damaged.
         let failed = |_: std::io::Error| damaged(&entry.path, "its object is damaged");
-        // One question, one answer: neither pipe can fill up while the other waits.
-        writeln!(input, "{}", entry.id)
-            .and_then(|()| input.flush())
-            .map_err(failed)?;
-        let mut header = String::new();
-        output
-            .by_ref()
-            .take(256)
-            .read_line(&mut header)
-            .map_err(failed)?;
+        let header = header_of(&entry.id, &mut input, &mut output).map_err(failed)?;
         let expected = format!("{} blob {}\n", entry.id, entry.size);
         if header != expected {
             let found = header.trim().strip_prefix(&entry.id).unwrap_or_default();

@@ -35,7 +35,8 @@ mod unread;
 pub use declared::declared;
 pub use output::{
     NoParent, NoPlace, OutputRefused, OwnInput, PlaceRefused, refuse_file, refuse_folder,
-    refuse_folder_of_others, refuse_new_folder, refuse_other_kind, refuse_output, refuse_rendering,
+    refuse_folder_of_others, refuse_new_folder, refuse_other_kind, refuse_output, refuse_rendered,
+    refuse_rendering,
 };
 pub use payloads::{PayloadSource, payload_sources};
 pub use unread::uncommitted;

@@ -21,7 +21,7 @@ pub use place::{
     NoParent, NoPlace, PlaceRefused, refuse_file, refuse_folder, refuse_folder_of_others,
     refuse_new_folder, refuse_other_kind,
 };
-use place::{refuse_no_parent, refuse_no_place};
+use place::{refuse_mount_point, refuse_no_parent, refuse_no_place};
 use working_tree::{WorkingTree, working_tree};
 
 /// A rendering must not go into what it is made from.
@@ -100,7 +100,28 @@ pub fn refuse_output(request: &LoadRequest, folder: &Path) -> Result<(), OutputR
 /// [`OutputRefused`]
 pub fn refuse_rendering(request: &LoadRequest, folder: &Path) -> Result<(), OutputRefused> {
     refuse_own_input(request, folder)?;
-    refuse_output(request, folder)
+    refuse_output(request, folder)?;
+    Ok(refuse_mount_point(folder).map_err(PlaceRefused::from)?)
+}
+
+/// Refuses what a rendering would put into `folder`, by the names of its cluster types, where one of them is what is read for it, or no
+/// place for what Outhaul writes.
+///
+/// # Errors
+/// [`OutputRefused`]
+pub fn refuse_rendered<'n>(
+    request: &LoadRequest,
+    folder: &Path,
+    cluster_types: impl Iterator<Item = &'n String>,
+) -> Result<(), OutputRefused> {
+    for name in cluster_types {
+        let inner = folder.join(name);
+        if inner.exists() {
+            refuse_own_input(request, &inner)?;
+            refuse_no_place(&inner).map_err(PlaceRefused::from)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses `folder` as the output of `request`.

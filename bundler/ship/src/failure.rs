@@ -108,7 +108,8 @@ impl Classified for ProduceError {
                 | ShippedError::Waiting { .. },
             )
             | Self::Lock(LockError::Damaged { .. })
-            | Self::Shorter { .. } => Usage,
+            | Self::Shorter { .. }
+            | Self::Longer { .. } => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))
             | Self::Finish(AttestSealError::Inconsistent(_) | AttestSealError::Name(_)) => Internal,
             Self::Fleet(error) | Self::Last(ShippedError::Fleet(error)) => error.class(),
@@ -207,6 +208,7 @@ impl Classified for ProduceError {
                     did_you_mean(site, &names)
                 )
             }
+            Self::Longer { .. } => "give an earlier `--expires`, or none: a slip is then valid for as long as its bundle was".to_owned(),
             Self::Shorter { .. } => {
                 "leave out `--expires`; what ends a bundle earlier is a newer one (`outhaul bundle --renew --expires-days DAYS`)"
                     .to_owned()

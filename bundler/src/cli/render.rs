@@ -349,6 +349,8 @@ impl Args {
         warn(&platform.control_plane);
         whole_or_refused(&platform, self.strict, None)?;
         let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
+        outhaul_load::refuse_rendered(&request, folder, rendering.cluster_types.keys())
+            .map_err(|error| Failure::of(&error))?;
         let rest = folder::ReusedOutput {
             before: &before,
             reused: &platform.reused,

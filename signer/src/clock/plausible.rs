@@ -68,7 +68,8 @@ pub enum ImplausibleTyped {
 }
 
 /// Why the `typed` time is not plausible, when `clock` is this machine's clock and `newest` the newest signed time; `None` when it is.
-/// It is the word that a clock which is behind lacks: there it may be as far ahead of `newest` as a clock may.
+/// It is the word that a clock which is behind lacks: there it may be as far ahead of `newest` as a clock may. A clock is behind when no
+/// typed time explains what was signed: else each time that is typed a little ahead would lift the bound of the next one.
 pub fn implausible_typed(
     typed: Timestamp,
     clock: Timestamp,
@@ -77,9 +78,10 @@ pub fn implausible_typed(
     if typed.duration_since(newest) < -MAX_BEHIND {
         return Some(ImplausibleTyped::Behind { typed, newest });
     }
-    let (from, span) = match implausible(clock, newest) {
-        Some(Implausible::Behind { .. }) => (newest, MAX_AHEAD),
-        _ => (clock, MAX_TYPED_AHEAD),
+    let is_behind = newest.duration_since(clock) > MAX_TYPED_AHEAD;
+    let (from, span) = match is_behind {
+        true => (newest, MAX_AHEAD),
+        false => (clock, MAX_TYPED_AHEAD),
     };
     let latest = from.checked_add(span).unwrap_or(Timestamp::MAX);
     (typed > latest).then_some(ImplausibleTyped::Ahead { typed, latest })

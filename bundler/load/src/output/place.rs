@@ -234,6 +234,24 @@ fn refuse_control_plane(folder: &Path, named: &Path) -> Result<(), NoPlace> {
     }
 }
 
+/// Refuses a folder at which something is mounted: what takes its place by a rename is written beside it, on another file system.
+pub(super) fn refuse_mount_point(folder: &Path) -> Result<(), NoPlace> {
+    let out = absolute(folder);
+    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    let above = out.parent().and_then(device);
+    match device(&out) {
+        Some(own) if above.is_some_and(|above| above != own) => Err(NoPlace {
+            folder: folder.to_owned(),
+            what: "where a file system is mounted".to_owned(),
+            instead: format!(
+                "a folder on it, such as `{}`: a rendering is written beside its folder and renamed",
+                text::path(&folder.join("rendered"))
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// What the kernel shows as folders.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// A folder in memory, where files may lie.

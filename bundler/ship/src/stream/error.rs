@@ -56,6 +56,16 @@ pub enum ProduceError {
         /// When the bundle expires.
         expires: Timestamp,
     },
+    /// A slip was to make metadata valid for longer than a bundle may be.
+    #[error(
+        "the slip cannot be valid until {asked}: it is {days} days after its issue at most; nothing was signed"
+    )]
+    Longer {
+        /// What was asked for.
+        asked: Timestamp,
+        /// How many days there may be.
+        days: u32,
+    },
     /// The bundle cannot be attested or sealed.
     #[error(transparent)]
     Finish(#[from] AttestSealError),

@@ -4,7 +4,7 @@
 //! no clock. A slip is made without a control plane: what the policies say is what the bundle that it names was given.
 
 use jiff::{SignedDuration, Timestamp};
-use outhaul_control::model::EXPIRES_DAYS_DEFAULT;
+use outhaul_control::model::{EXPIRES_DAYS, EXPIRES_DAYS_DEFAULT};
 use outhaul_signer::publish::Latest;
 
 use super::ProduceError;
@@ -20,15 +20,19 @@ pub fn of_bundle(
     asked: Option<u32>,
     policies: Option<u32>,
 ) -> Result<Timestamp, ProduceError> {
-    let days = asked.or(policies).unwrap_or(EXPIRES_DAYS_DEFAULT);
-    after(issued, SignedDuration::from_hours(HOURS * i64::from(days)))
+    let given = asked.or(policies).unwrap_or(EXPIRES_DAYS_DEFAULT);
+    after(issued, days(given))
+}
+
+fn days(count: u32) -> SignedDuration {
+    SignedDuration::from_hours(HOURS * i64::from(count))
 }
 
 /// Of a slip that names the bundle `latest`: as it was `asked` for, else as long after its own issue as the bundle was given. What a slip
 /// signs are dates of metadata that all streams share, and those are never shortened: a date before the bundle's own has no effect.
 ///
 /// # Errors
-/// [`ProduceError::Expiry`], [`ProduceError::Shorter`]
+/// [`ProduceError::Expiry`], [`ProduceError::Shorter`], [`ProduceError::Longer`]
 pub fn of_slip(
     issued: Timestamp,
     asked: Option<Timestamp>,
@@ -39,6 +43,12 @@ pub fn of_slip(
             asked,
             expires: latest.expires,
         }),
+        Some(asked) if asked > after(issued, days(*EXPIRES_DAYS.end()))? => {
+            Err(ProduceError::Longer {
+                asked,
+                days: *EXPIRES_DAYS.end(),
+            })
+        }
         Some(expires) => Ok(expires),
         None => after(issued, latest.expires.duration_since(latest.issued)),
     }
@@ -87,8 +97,10 @@ mod tests {
         let later = at("2026-12-01T12:00:00Z");
         let of = |asked| of_slip(later, asked, &latest).unwrap();
         assert_eq!(of(None), at("2026-12-31T12:00:00Z"));
-        let beyond = at("2037-01-01T00:00:00Z");
+        let beyond = at("2036-01-01T00:00:00Z");
         assert_eq!(of(Some(beyond)), beyond, "asked for");
+        let longer = of_slip(later, Some(at("2037-01-01T00:00:00Z")), &latest);
+        assert!(matches!(longer, Err(ProduceError::Longer { .. })));
         assert_eq!(of(Some(expires)), expires, "the bundle's own date");
         let shorter = of_slip(later, Some(later), &latest)
             .unwrap_err()

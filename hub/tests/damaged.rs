@@ -94,6 +94,10 @@ fn a_damaged_table_closes_the_gates_and_the_rest_is_read() {
     is_only_read(&hub, &mut site);
     let listed = hub.run(&["approvals", "--all"]);
     assert_eq!(code(&listed), 0, "{}", stderr(&listed));
+    let backup = hub.path("hub.backup");
+    let made = hub.run(&["backup", "--to", backup.to_str().unwrap()]);
+    assert_eq!(code(&made), 3, "{}", stderr(&made));
+    assert!(!backup.exists(), "a backup that cannot be restored");
     let sites = hub.run(&["sites"]);
     assert_eq!(code(&sites), 3);
     assert!(

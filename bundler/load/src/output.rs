@@ -116,7 +116,8 @@ pub fn refuse_rendered<'n>(
 ) -> Result<(), OutputRefused> {
     for name in cluster_types {
         let inner = folder.join(name);
-        if inner.exists() {
+        // Of a link or a file in its place whoever writes there speaks.
+        if inner.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             refuse_own_input(request, &inner)?;
             refuse_no_place(&inner).map_err(PlaceRefused::from)?;
         }

@@ -6,7 +6,7 @@
 //! that pulls meanwhile sees the old state or the new one, never half of each.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -379,13 +379,28 @@ fn blob_path(blob: &Blob) -> PathBuf {
     Path::new("blobs/sha256").join(blob.digest.hex())
 }
 
+/// Whether a file holds a blob, read to its end.
+fn is_of(file: File, blob: &Blob) -> io::Result<bool> {
+    if file.metadata()?.len() != blob.size {
+        return Ok(false);
+    }
+    let mut hasher = Hasher::new();
+    io::copy(&mut BufReader::new(file), &mut hasher)?;
+    Ok(hasher.finish().0 == blob.digest)
+}
+
 impl BlobSink for FolderSink<'_> {
     fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
         let path = blob_path(blob);
-        match self.media.open_file(&path) {
-            Ok(Some(_)) => return Ok(None),
-            Ok(None) => {}
+        let there = match self.media.open_file(&path) {
+            Ok(there) => there,
             Err(error) => return Err(self.fail(error)),
+        };
+        // What lies there under this name may be anything: somebody may have put it there, or a disk may have lost it.
+        if let Some(there) = there
+            && is_of(there, blob)?
+        {
+            return Ok(None);
         }
         match self.media.begin(&path, PUBLIC_MODE) {
             Ok(new) => {

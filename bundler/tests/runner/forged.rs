@@ -131,6 +131,42 @@ fn attack_a_link_where_a_bundle_goes_or_is_published_is_refused_and_costs_no_num
 }
 
 #[test]
+fn attack_a_blob_that_lies_under_a_right_name_is_replaced_when_a_bundle_is_published() {
+    let made = GateFixture::new();
+    let bundle = |to: &str| {
+        made.ok(&format!(
+            "bundle --environment dev --control-plane cp {KEYS} --out stick --publish {to}"
+        ));
+    };
+    bundle("web");
+    let blobs = |folder: &str| -> Vec<(std::ffi::OsString, Vec<u8>)> {
+        let read = fs::read_dir(made.path(folder).join("blobs/sha256")).unwrap();
+        let mut all: Vec<_> = read
+            .map(|one| {
+                let one = one.unwrap();
+                (one.file_name(), fs::read(one.path()).unwrap())
+            })
+            .collect();
+        all.sort();
+        all
+    };
+    let right = blobs("web");
+    assert!(!right.is_empty());
+    // Of another size, and of the same size.
+    for change in [|_: usize| 8, |size: usize| size] {
+        let forged = made.path("forged/blobs/sha256");
+        fs::create_dir_all(&forged).unwrap();
+        for (name, bytes) in &right {
+            fs::write(forged.join(name), vec![b'x'; change(bytes.len())]).unwrap();
+        }
+        fs::remove_dir_all(made.path("web")).unwrap();
+        bundle("forged");
+        assert_eq!(blobs("forged"), right);
+        fs::rename(made.path("forged"), made.path("web")).unwrap();
+    }
+}
+
+#[test]
 fn a_missing_folder_for_temporary_files_says_nothing_against_a_bundle() {
     let made = GateFixture::new();
     made.ok(&format!(

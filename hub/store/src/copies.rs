@@ -52,6 +52,12 @@ impl Store {
                 std::thread::sleep(PAUSE);
             }
         }
+        // Pages are copied as they are: what is damaged in the database would be found when the copy is needed.
+        let sound: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if sound != "ok" {
+            let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(sound)).into());
+        }
         alone(copy)
     }
 

@@ -157,10 +157,13 @@ mod tests {
             assert!(matches!(found, Some(ImplausibleTyped::Behind { .. })));
         }
         assert!(!ahead(clock + day, clock) && ahead(clock + day * 2, clock));
-        // A clock that is behind says nothing.
-        assert!(
-            !ahead(newest + day * 400, newest - day) && ahead(newest + day * 401, newest - day)
-        );
+        // A clock that is behind by more than can have been typed says nothing.
+        let behind = newest - day * 2;
+        assert!(!ahead(newest + day * 400, behind) && ahead(newest + day * 401, behind));
+        // One that is behind because a time was typed before lifts no bound.
+        let typed = clock + day;
+        assert_eq!(implausible_typed(typed, clock, typed), None);
+        assert!(implausible_typed(typed + day, clock, typed).is_some());
         // A fleet that signed nothing for longer than a year.
         let late = newest + day * 500;
         assert!(!ahead(late, late) && ahead(late + day * 2, late));

@@ -169,7 +169,7 @@ fn what_a_policy_forbids_is_refused_at_its_line_and_nothing_is_written() {
 #[test]
 fn a_slip_without_a_date_is_good_for_as_long_as_the_policy_gave_the_bundle() {
     let centre = Centre::new();
-    let made = centre.bundle("  expiresDays: 3650\n");
+    let made = centre.bundle("  expiresDays: 3000\n");
     assert!(made.status.success(), "{}", message(&made));
     let slip = |more: &str| {
         let made = centre.outhaul(&format!(
@@ -186,14 +186,25 @@ fn a_slip_without_a_date_is_good_for_as_long_as_the_policy_gave_the_bundle() {
     };
     let hours = |hours| jiff::SignedDuration::from_hours(hours);
     let (issued, expires) = slip("");
-    assert_eq!(expires.duration_since(issued), hours(24 * 3650));
+    assert_eq!(expires.duration_since(issued), hours(24 * 3000));
     let later = issued + hours(5);
     let (typed, expires) = slip(&format!("--issued {later}"));
-    assert_eq!((typed, expires), (later, later + hours(24 * 3650)));
-    let asked = later + hours(24 * 3700);
+    assert_eq!((typed, expires), (later, later + hours(24 * 3000)));
+    let asked = later + hours(24 * 3600);
     assert_eq!(
         slip(&format!("--issued {later} --expires {asked}")).1,
         asked
+    );
+    let beyond = later + hours(24 * 3651);
+    let refused = centre.outhaul(&format!(
+        "slip --fleet fleet --passphrase-file passphrase --environment dev --cluster-type bench --out new.slip \
+         --issued {later} --expires {beyond}"
+    ));
+    assert_eq!(refused.status.code(), Some(2));
+    let text = message(&refused);
+    assert!(
+        text.contains(&format!("until {beyond}")) && text.contains("3650 days"),
+        "{text}"
     );
     // What one slip signs is for all streams: a bundle's date is not shortened.
     let soon = later + hours(24);

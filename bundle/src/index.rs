@@ -17,6 +17,7 @@ use crate::name::{Name, RelativePath};
 use crate::number;
 use crate::order::{self, Order};
 
+pub mod compressed;
 mod overlay;
 pub mod release;
 pub mod served;
@@ -32,6 +33,7 @@ use tree::{BundleContents, Tree};
 
 pub use crate::blob::{Blob, Content, Encoding};
 pub use crate::stream::Stream;
+pub use compressed::IndexBytes;
 pub use overlay::Overlay;
 pub use release::AgentRelease;
 pub use served::Served;
@@ -39,6 +41,8 @@ pub use site_values::SiteValues;
 pub use sites::format_of;
 pub use waves::Waves;
 
+/// The name of the index among a bundle's members, and where one is kept.
+pub const FILE: &str = "index.json";
 /// The format's name; a reader refuses what it does not know.
 pub const FORMAT: &str = "outhaul.dev/bundle/v1";
 /// The format of an index with assignments for some sites only. A reader that knows [`FORMAT`] alone

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use crate::digest::Digest;
+use crate::index;
 
 /// Tar's unit: headers take one block, content is filled up with zeros to a whole one.
 pub const BLOCK: usize = 512;
@@ -17,18 +18,24 @@ const MAX_ROLE_BYTES: usize = 32;
 /// Most digits of a version: enough for every signed 64-bit number.
 const MAX_VERSION_DIGITS: usize = 19;
 
+/// Where metadata of streams stands among the files of metadata.
+const STREAM_RANK: u8 = 4;
+
 const FOLDER_METADATA: &str = "metadata/";
 const FOLDER_BLOBS: &str = "blobs/sha256/";
 const FOLDER_PATCHES: &str = "patches/sha256/";
 const VOLUME: &str = "volume.json";
 const PARITY_JSON: &str = "parity.json";
 const PARITY: &str = "parity";
+const COMPRESSED_INDEX: &str = "index.json.zst";
 
 /// One member of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Member {
     Metadata(MetadataName),
     Index,
+    /// The index in compressed form, in its place.
+    CompressedIndex,
     /// Which part of a bundle the file is; only such a file has it.
     Volume,
     /// Which parity part the file is; only such a file has it, and what follows.
@@ -74,13 +81,20 @@ impl MetadataName {
             "root" => 0,
             "snapshot" => 2,
             "targets" => 3,
-            _ => 4,
+            _ => STREAM_RANK,
         };
         Some(Self {
             rank,
             role: role.to_owned(),
             version: digits.parse().ok()?,
         })
+    }
+}
+
+impl MetadataName {
+    /// Whether it is the metadata of a stream, which lists the index.
+    pub(crate) fn is_of_a_stream(&self) -> bool {
+        self.rank == STREAM_RANK
     }
 }
 
@@ -97,7 +111,8 @@ impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Metadata(name) => write!(f, "{FOLDER_METADATA}{name}"),
-            Self::Index => f.write_str("index.json"),
+            Self::Index => f.write_str(index::FILE),
+            Self::CompressedIndex => f.write_str(COMPRESSED_INDEX),
             Self::Volume => f.write_str(VOLUME),
             Self::ParityJson => f.write_str(PARITY_JSON),
             Self::Parity => f.write_str(PARITY),
@@ -121,7 +136,8 @@ impl Member {
                 VOLUME => Some(Self::Volume),
                 PARITY_JSON => Some(Self::ParityJson),
                 PARITY => Some(Self::Parity),
-                "index.json" => Some(Self::Index),
+                index::FILE => Some(Self::Index),
+                COMPRESSED_INDEX => Some(Self::CompressedIndex),
                 _ => None,
             }
         }

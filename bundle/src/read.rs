@@ -1,4 +1,4 @@
-//! Reads a bundle as a stream: nothing is sought, nothing is trusted, nothing is decompressed.
+//! Reads a bundle as a stream: nothing is sought, nothing is trusted, and nothing but a verified index is decompressed.
 //!
 //! What comes in: foreign bytes of any length. What goes out, in three steps that a caller takes in
 //! order: the metadata files, for whoever knows the keys; the index, once somebody has verified its
@@ -18,6 +18,7 @@ pub use error::ReadError;
 use input::Input;
 
 use crate::digest::{Digest, Hasher};
+use crate::index::compressed::{self, CompressedForms};
 use crate::index::{Blob, Content, Index};
 use crate::limits::Limits;
 use crate::member::{Block, Member};
@@ -80,6 +81,10 @@ pub struct BundleReader<R> {
     stage: Stage,
     /// A header that was read to see where what comes before it ends.
     ahead: Option<Block>,
+    /// What its metadata lists of compressed indexes.
+    forms: CompressedForms,
+    /// The index as it travels, where that is compressed.
+    index_compressed: Option<Vec<u8>>,
     /// Which part it is, once somebody asked; a whole bundle is none.
     volume: OnceCell<Option<Volume>>,
     /// Which parity part it is, once somebody asked.
@@ -94,6 +99,8 @@ impl<R: Read> BundleReader<R> {
             limits,
             stage: Stage::Start,
             ahead: None,
+            forms: CompressedForms::default(),
+            index_compressed: None,
             volume: OnceCell::new(),
             parity: OnceCell::new(),
         }
@@ -107,8 +114,8 @@ impl<R: Read> BundleReader<R> {
         self.step(Stage::Start, Stage::Metadata, Self::metadata)
     }
 
-    /// Reads `index.json`, which must have the size and digest that the metadata lists.
-    /// Returns it with its exact bytes.
+    /// Reads `index.json`, which must have the size and digest that the metadata lists; of a large index `index.json.zst`, whose size and
+    /// digest this bundle's metadata lists, too. Returns it with its exact bytes, decompressed.
     ///
     /// # Errors
     /// [`ReadError`] when the next member is not an index, another one, or one that contradicts itself.
@@ -168,6 +175,11 @@ impl<R: Read> BundleReader<R> {
         })
     }
 
+    /// The index as it travels, where that is compressed and was read.
+    pub fn index_compressed(&mut self) -> Option<Vec<u8>> {
+        self.index_compressed.take()
+    }
+
     /// Bytes of the bundle read so far: for progress.
     pub fn offset(&self) -> u64 {
         self.input.offset()
@@ -219,26 +231,72 @@ impl<R: Read> BundleReader<R> {
             at_most(&member, size, self.limits.max_metadata_bytes)?;
             at_most(&member, total, self.limits.max_metadata_total_bytes)?;
             let (bytes, _) = self.small(&member, size)?;
+            if name.is_of_a_stream() {
+                self.forms.add(&bytes);
+            }
             files.insert(name.to_string(), bytes);
             last = Some(name);
         }
     }
 
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
+        at_most(
+            &Member::Index.to_string(),
+            expected.size,
+            self.limits.max_index_bytes,
+        )?;
         let block = self.ahead.take().unwrap_or(Block::Zeros);
-        expect(block, &Member::Index, expected.size)?;
-        let member = Member::Index.to_string();
-        at_most(&member, expected.size, self.limits.max_index_bytes)?;
-        let (bytes, found) = self.small(&member, expected.size)?;
-        if found != expected.digest {
+        let bytes = match block {
+            Block::Member(Member::CompressedIndex, _) => self.compressed_index(block, expected)?,
+            _ => self.listed(block, &Member::Index, expected)?,
+        };
+        let index = Index::from_bytes(&bytes, &self.limits)?;
+        Ok((index, bytes))
+    }
+
+    /// The bytes of a compressed index, decompressed when they are those that metadata lists.
+    fn compressed_index(&mut self, block: Block, index: &Content) -> Result<Vec<u8>, ReadError> {
+        let refuse = |problem: String| ReadError::CompressedIndex { problem };
+        let listed = self.forms.of(&index.digest).ok_or_else(|| {
+            refuse("no metadata file of this bundle lists it, or they differ about it".to_owned())
+        })?;
+        // It is compressed to save bytes.
+        at_most(
+            &Member::CompressedIndex.to_string(),
+            listed.size,
+            index.size,
+        )?;
+        let compressed = self.listed(block, &Member::CompressedIndex, &listed)?;
+        let bytes = compressed::decompress(&compressed, index.size).map_err(refuse)?;
+        let found = Digest::of(&bytes);
+        if found != index.digest {
+            let expected = index.digest;
+            return Err(refuse(format!(
+                "an index with the digest {found} came out, {expected} is signed"
+            )));
+        }
+        self.index_compressed = Some(compressed);
+        Ok(bytes)
+    }
+
+    /// The bytes of a small member, of the size and digest that metadata lists.
+    fn listed(
+        &mut self,
+        block: Block,
+        member: &Member,
+        content: &Content,
+    ) -> Result<Vec<u8>, ReadError> {
+        expect(block, member, content.size)?;
+        let member = member.to_string();
+        let (bytes, found) = self.small(&member, content.size)?;
+        if found != content.digest {
             return Err(ReadError::Digest {
                 member,
-                expected: expected.digest,
+                expected: content.digest,
                 found,
             });
         }
-        let index = Index::from_bytes(&bytes, &self.limits)?;
-        Ok((index, bytes))
+        Ok(bytes)
     }
 
     fn volume(&mut self, index: &Index) -> Result<Option<Volume>, ReadError> {

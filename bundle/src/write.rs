@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use crate::digest::{Digest, Hasher};
-use crate::index::{Blob, Index, IndexError};
+use crate::index::{Blob, Index, IndexBytes, IndexError};
 use crate::limits::Limits;
 use crate::member::{BLOCK, Member, MetadataName, printable};
 use crate::volume::Volume;
@@ -47,7 +47,7 @@ pub trait BlobSource {
 pub fn write_part<W: Write>(
     out: W,
     metadata: &[(String, Vec<u8>)],
-    index_bytes: &[u8],
+    index_bytes: &IndexBytes,
     index: &Index,
     volume: &Volume,
     blobs: &mut dyn BlobSource,
@@ -58,7 +58,8 @@ pub fn write_part<W: Write>(
 /// Writes one bundle to `out` and returns it, flushed.
 ///
 /// `metadata` holds file names (`1.root.json`, `timestamp.json` …) with their bytes, in any order.
-/// `index_bytes` must be what [`Index::to_bytes`] gives for `index`: what was signed is what travels.
+/// `index_bytes` must be what [`Index::to_bytes`] gives for `index`: what was signed is what travels, compressed where the metadata
+/// lists that form of it.
 ///
 /// # Errors
 /// [`WriteError`]; `out` then holds an unfinished bundle that must be thrown away.
@@ -69,13 +70,14 @@ pub fn write_bundle<W: Write>(
     index: &Index,
     blobs: &mut dyn BlobSource,
 ) -> Result<W, WriteError> {
-    write_members(out, metadata, index_bytes, index, None, blobs)
+    let index_bytes = IndexBytes::listed_in(index_bytes, metadata);
+    write_members(out, metadata, &index_bytes, index, None, blobs)
 }
 
 fn write_members<W: Write>(
     out: W,
     metadata: &[(String, Vec<u8>)],
-    index_bytes: &[u8],
+    index_bytes: &IndexBytes,
     index: &Index,
     volume: Option<&Volume>,
     blobs: &mut dyn BlobSource,
@@ -107,16 +109,17 @@ fn write_members<W: Write>(
 fn begin<W: Write>(
     out: W,
     metadata: &[(String, Vec<u8>)],
-    index_bytes: &[u8],
+    index_bytes: &IndexBytes,
     index: &Index,
 ) -> Result<Tar<W>, WriteError> {
     let limits = Limits::default();
     index.check(&limits)?;
-    if index.to_bytes() != index_bytes {
+    let canonical = &index_bytes.canonical;
+    if index.to_bytes() != *canonical {
         return Err(WriteError::IndexBytes);
     }
-    if index_bytes.len() as u64 > limits.max_index_bytes {
-        let (bytes, max) = (index_bytes.len() as u64, limits.max_index_bytes);
+    if canonical.len() as u64 > limits.max_index_bytes {
+        let (bytes, max) = (canonical.len() as u64, limits.max_index_bytes);
         return Err(WriteError::TooLarge {
             member: Member::Index.to_string(),
             bytes,
@@ -127,7 +130,10 @@ fn begin<W: Write>(
     for (name, bytes) in &in_order(metadata, &limits)? {
         tar.small(&Member::Metadata(name.clone()), bytes)?;
     }
-    tar.small(&Member::Index, index_bytes)?;
+    match &index_bytes.compressed {
+        Some(compressed) => tar.small(&Member::CompressedIndex, compressed)?,
+        None => tar.small(&Member::Index, canonical)?,
+    }
     Ok(tar)
 }
 

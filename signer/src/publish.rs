@@ -43,6 +43,8 @@ pub struct SignRequest<'a> {
     pub number: u64,
     /// The bytes of `index.json`.
     pub index_bytes: &'a [u8],
+    /// Its compressed form, where it travels in that: listed beside the index, so that a site verifies it before it decompresses it.
+    pub index_compressed: Option<&'a [u8]>,
     /// The signed time of issue.
     pub issued: Timestamp,
     /// Until when the bundle may be installed.
@@ -83,6 +85,26 @@ pub(crate) struct Custom {
     pub(crate) issued: Timestamp,
     pub(crate) environment: String,
     pub(crate) cluster_type: String,
+    /// The target in zstd's format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) zstd: Option<Compressed>,
+}
+
+/// A target's compressed form: its size in bytes, and its digest in hexadecimal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Compressed {
+    pub(crate) length: u64,
+    pub(crate) sha256: String,
+}
+
+impl Compressed {
+    fn of(bytes: &[u8]) -> Self {
+        Self {
+            length: bytes.len() as u64,
+            sha256: hex::encode(Sha256::digest(bytes)),
+        }
+    }
 }
 
 /// The part of an index that must agree with what it is signed as.
@@ -98,6 +120,21 @@ struct IndexStream {
     role: String,
     environment: String,
     cluster_type: String,
+}
+
+/// What a stream's metadata says of its index.
+fn custom(request: &SignRequest<'_>, names: &StreamSettings) -> serde_json::Value {
+    let mut custom = json!({
+        "number": request.number,
+        "issued": metadata::whole_seconds(request.issued),
+        "environment": names.environment.clone(),
+        "cluster_type": names.cluster_type.clone(),
+    });
+    if let Some(bytes) = request.index_compressed {
+        let Compressed { length, sha256 } = Compressed::of(bytes);
+        custom["zstd"] = json!({ "length": length, "sha256": sha256 });
+    }
+    custom
 }
 
 impl Fleet {
@@ -185,12 +222,7 @@ impl Fleet {
                 TargetFile {
                     length: request.index_bytes.len() as u64,
                     hashes: BTreeMap::from([("sha256".to_owned(), index)]),
-                    custom: json!({
-                        "number": request.number,
-                        "issued": metadata::whole_seconds(request.issued),
-                        "environment": names.environment.clone(),
-                        "cluster_type": names.cluster_type.clone(),
-                    }),
+                    custom: custom(&request, &names),
                 },
             )]),
             delegations: None,

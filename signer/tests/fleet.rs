@@ -44,6 +44,7 @@ pub fn sign(fleet: &Fleet, environment: &str, number: u64) -> Result<SignedMetad
         role: &role,
         number,
         index_bytes: &index_bytes,
+        index_compressed: None,
         issued,
         expires,
     };
@@ -153,6 +154,7 @@ fn a_number_is_never_signed_for_two_contents_even_when_it_was_never_published() 
         role: &role,
         number: 1,
         index_bytes: &other,
+        index_compressed: None,
         issued,
         expires,
     };
@@ -222,6 +224,7 @@ fn an_index_that_says_something_else_is_not_signed() {
             role: &role,
             number: 1,
             index_bytes: &index_bytes,
+            index_compressed: None,
             issued,
             expires,
         };
@@ -272,6 +275,7 @@ fn keys_rest_encrypted_for_their_owner_only_and_a_wrong_passphrase_signs_nothing
         role: &role,
         number: 1,
         index_bytes: &index_bytes,
+        index_compressed: None,
         issued,
         expires,
     };

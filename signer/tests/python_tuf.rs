@@ -77,6 +77,7 @@ fn python_tuf_downloads_what_a_fleet_publishes_and_follows_it() {
             role: &role,
             number,
             index_bytes: &index_bytes,
+            index_compressed: None,
             issued: now,
             expires,
         };

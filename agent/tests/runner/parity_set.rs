@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use outhaul_bundle::fake::MemoryBlobs;
+use outhaul_bundle::index::IndexBytes;
 use outhaul_bundle::{BundleReader, Index, Limits, Parity, Volume, write_parity};
 use outhaul_parity::{BlobBytes, encode};
 use outhaul_test_kit::{Centre, Draft};
@@ -93,7 +94,7 @@ impl Set<'_> {
             let file = write_parity(
                 Vec::new(),
                 &metadata,
-                &index.to_bytes(),
+                &IndexBytes::listed_in(&index.to_bytes(), &metadata),
                 &index,
                 parity,
                 &mut |out| out.write_all(&bytes),

@@ -134,6 +134,12 @@ pub enum ReadError {
     /// The index cannot be used, although it was verified.
     #[error("{0}")]
     Index(#[from] IndexError),
+    /// A compressed index that is not the one that is signed.
+    #[error("`index.json.zst`: {problem}")]
+    CompressedIndex {
+        /// What is wrong.
+        problem: String,
+    },
     /// One part of a bundle, where the whole bundle is needed.
     #[error("it is part {part} of {parts} of a bundle, and the whole bundle is needed here")]
     Part {
@@ -221,6 +227,7 @@ impl ReadError {
             | Self::TooLarge { .. }
             | Self::TooMany { .. }
             | Self::Size { .. }
+            | Self::CompressedIndex { .. }
             | Self::Index(_) => "the bundle is refused and what runs is untouched",
             Self::LeavesOut { .. } | Self::OutOfTurn => return self.to_string(),
         };
@@ -242,7 +249,7 @@ impl ReadError {
             Self::TooLarge { .. } | Self::TooMany { .. } => "limit",
             Self::Size { .. } => "size",
             Self::Digest { .. } => "digest",
-            Self::Index(_) => "index",
+            Self::Index(_) | Self::CompressedIndex { .. } => "index",
             Self::Part { .. } => "part",
             Self::LeavesOut { .. } => "left-out",
             Self::Volume { .. } => "volume",

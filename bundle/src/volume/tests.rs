@@ -1,6 +1,7 @@
 //! Tests of `volume`: what is cut is whole again in any order, and each attack on a part is refused by name.
 use super::*;
 use crate::fake::{FakeBundle, MemoryBlobs};
+use crate::index::IndexBytes;
 use crate::read::{BundleReader, ReadError};
 use crate::{Limits, write_part};
 
@@ -40,7 +41,7 @@ pub(super) fn part(fake: &FakeBundle, volume: &Volume) -> Vec<u8> {
     write_part(
         Vec::new(),
         &fake.metadata,
-        &fake.index.to_bytes(),
+        &IndexBytes::new(fake.index.to_bytes(), None),
         &fake.index,
         volume,
         &mut blobs,

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use super::{WriteError, begin};
 use crate::digest::{Hasher, HashingWriter};
-use crate::index::Index;
+use crate::index::{Index, IndexBytes};
 use crate::member::Member;
 use crate::volume::{CHECK_BYTES, Parity};
 
@@ -18,7 +18,7 @@ use crate::volume::{CHECK_BYTES, Parity};
 pub fn write_parity<W: Write>(
     out: W,
     metadata: &[(String, Vec<u8>)],
-    index_bytes: &[u8],
+    index_bytes: &IndexBytes,
     index: &Index,
     parity: &Parity,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use outhaul_bundle::encode::{self, BlobPlan, ContentToEncode};
 use outhaul_bundle::index::{
     AgentRelease, Assignment, Blob, Encoding, File as IndexFile, Overlay, ReconcilerSettings,
-    Served, Snapshot, Stream, Waves, format_of,
+    Served, Snapshot, Stream, Waves, compressed, format_of,
 };
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
@@ -76,6 +76,15 @@ pub struct UnsignedBundle {
 }
 
 impl UnsignedBundle {
+    /// The compressed form of its index, which metadata lists and the file carries; `None` for a small one.
+    ///
+    /// # Errors
+    /// [`AssembleError::Compress`]
+    pub fn index_compressed(&self) -> Result<Option<Vec<u8>>, AssembleError> {
+        compressed::compressed(&self.index_bytes)
+            .map_err(|problem| AssembleError::Compress { problem })
+    }
+
     /// Where its contents and blobs lie, for the next bundle of the same contents.
     pub fn into_spool(self) -> Spool {
         self.spool
@@ -98,6 +107,12 @@ pub enum AssembleError {
         assignment: String,
         /// What is wrong with it.
         source: NameError,
+    },
+    /// The index could not be compressed.
+    #[error("cannot compress the index: {problem}")]
+    Compress {
+        /// What zstd reports.
+        problem: String,
     },
     /// The temporary folder failed.
     #[error("cannot keep contents in the temporary folder")]

@@ -386,10 +386,12 @@ fn stream(
     let policies = plan.delivery.expires_days.as_ref().map(|days| days.value);
     let expires = validity::of_bundle(request.issued, request.expires_days, policies)?;
     let index_bytes = built.bundle.index_bytes.clone();
+    let compressed = built.bundle.index_compressed()?;
     let sign = SignRequest {
         role,
         number,
         index_bytes: &index_bytes,
+        index_compressed: compressed.as_deref(),
         issued: request.issued,
         expires,
     };
@@ -413,10 +415,12 @@ fn ship_ready(
     plan: &StreamContents<'_>,
     ready: CountersignedBundle,
 ) -> Result<Produced, ProduceError> {
+    let compressed = ready.bundle.index_compressed()?;
     let sign = SignRequest {
         role: &plan.role,
         number: ready.pending.number,
         index_bytes: &ready.bundle.index_bytes.clone(),
+        index_compressed: compressed.as_deref(),
         issued: request.issued,
         expires: ready.pending.expires,
     };

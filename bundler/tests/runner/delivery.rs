@@ -113,7 +113,7 @@ impl Centre {
         centre
     }
 
-    fn outhaul(&self, words: &str) -> Output {
+    pub fn outhaul(&self, words: &str) -> Output {
         Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .current_dir(self.folder.path())
             .args(words.split_whitespace())
@@ -122,7 +122,7 @@ impl Centre {
     }
 
     /// Writes the policy, and makes the bundles of `dev` as it says.
-    fn bundle(&self, fields: &str) -> Output {
+    pub fn bundle(&self, fields: &str) -> Output {
         self.bundle_with(fields, "")
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::fake::MemoryBlobs;
-use outhaul_bundle::index::Stream;
+use outhaul_bundle::index::{IndexBytes, Stream, compressed};
 use outhaul_bundle::write::{BlobSource, write_bundle};
 use outhaul_bundle::{BundleReader, Index, Limits, Volume, write_part};
 use outhaul_signer::Kit;
@@ -144,10 +144,12 @@ impl Centre {
     /// Signs an index that is right or wrong, and writes the bundle.
     pub fn write<W: Write>(&self, out: W, index: &Index, blobs: &mut impl BlobSource) -> W {
         let index_bytes = index.to_bytes();
+        let compressed = compressed::compressed(&index_bytes).unwrap();
         let request = SignRequest {
             role: index.stream.role.as_str(),
             number: index.number,
             index_bytes: &index_bytes,
+            index_compressed: compressed.as_deref(),
             issued: now(),
             expires: in_90_days(),
         };
@@ -200,7 +202,7 @@ impl Centre {
     ) -> PathBuf {
         let (of, number) = (&index.stream.cluster_type, index.number);
         let metadata = metadata(&self.folder().join(format!("{of}-{number}.outhaul")));
-        let bytes = index.to_bytes();
+        let bytes = IndexBytes::listed_in(&index.to_bytes(), &metadata);
         let part = write_part(Vec::new(), &metadata, &bytes, index, volume, blobs);
         self.put(name, &part.unwrap())
     }

@@ -1,6 +1,7 @@
 //! Tests of parity parts as files: written the same every time, and each attack on one is refused by name.
 use super::*;
 use crate::fake::{FakeBundle, MemoryBlobs};
+use crate::index::IndexBytes;
 use crate::read::{BundleReader, ReadError};
 use crate::volume::tests::{fake, part};
 use crate::{Digest, Limits, Volume, write_parity};
@@ -19,7 +20,7 @@ fn file(fake: &FakeBundle, parity: &Parity) -> Vec<u8> {
     write_parity(
         Vec::new(),
         &fake.metadata,
-        &fake.index.to_bytes(),
+        &IndexBytes::new(fake.index.to_bytes(), None),
         &fake.index,
         parity,
         &mut |out| out.write_all(&vec![7; bytes]),
@@ -197,7 +198,7 @@ fn a_writer_that_makes_too_much_or_too_little_is_not_taken() {
         let done = write_parity(
             Vec::new(),
             &fake.metadata,
-            &fake.index.to_bytes(),
+            &IndexBytes::new(fake.index.to_bytes(), None),
             &fake.index,
             &parity,
             &mut |out| out.write_all(&vec![7; count]),

@@ -10,13 +10,10 @@ use std::io;
 use std::path::Path;
 
 use outhaul_bundle::limits::Limits;
-use outhaul_bundle::{Digest, Index};
+use outhaul_bundle::{Digest, Index, index};
 use outhaul_signer::durable;
 
 use super::{AssembleError, Spool, SpoolError, UnsignedBundle};
-
-/// The index's file.
-const INDEX: &str = "index.json";
 
 impl UnsignedBundle {
     /// Keeps it in `folder`, which appears whole or not at all; what was there is replaced.
@@ -37,7 +34,7 @@ impl UnsignedBundle {
             io::copy(&mut self.spool.open_blob(blob)?, &mut file).map_err(at(&to))?;
             file.sync_all().map_err(at(&to))?;
         }
-        let path = new.join(INDEX);
+        let path = new.join(index::FILE);
         durable::write(&path, &self.index_bytes, durable::SECRET_MODE)
             .map_err(|error| SpoolError::at(&path, error.source))?;
         remove(folder)?;
@@ -56,7 +53,7 @@ impl UnsignedBundle {
     /// [`AssembleError`] when it cannot be read.
     pub fn kept(folder: &Path, expected: &Digest) -> Result<Option<Self>, AssembleError> {
         let limits = Limits::default();
-        let path = folder.join(INDEX);
+        let path = folder.join(index::FILE);
         let found = durable::read_if_present(&path, limits.max_index_bytes)
             .map_err(|error| SpoolError::at(&path, error.source))?;
         let Some(index_bytes) = found.filter(|bytes| Digest::of(bytes) == *expected) else {

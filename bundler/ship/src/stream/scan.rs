@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outhaul_bundle::index::compressed;
 use outhaul_kit::durable;
 use outhaul_kit::suggest::nearest;
 use outhaul_load::program::{ProgramFault, Programs, run};
@@ -36,7 +37,7 @@ pub(super) fn permitted(
         index.stream.environment.as_str(),
         plan.cluster_type
     );
-    let index_bytes = built.bundle.index_bytes.len();
+    let index_bytes = compressed::carried_bytes(&built.bundle.index_bytes);
     delivery_rules::budget(&plan.delivery, &stream, index, index_bytes)?;
     let scan = Scan {
         stream,

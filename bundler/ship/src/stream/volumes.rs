@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::decode;
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::index::{Blob, Content, Index};
+use outhaul_bundle::index::{Blob, Content, Index, IndexBytes};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::write::BlobSource;
@@ -264,7 +264,7 @@ pub(super) struct ReadableBundle {
     file: File,
     metadata: Vec<(String, Vec<u8>)>,
     pub(super) index: Index,
-    index_bytes: Vec<u8>,
+    index_bytes: IndexBytes,
     /// Where the blobs begin.
     fixed_bytes: u64,
     /// Where they end.
@@ -284,7 +284,8 @@ impl ReadableBundle {
         let file = durable::open_file(path).map_err(failed)?;
         let mut reader = BundleReader::new(file.try_clone().map_err(failed)?, Limits::default());
         let metadata = reader.read_metadata()?;
-        let (index, index_bytes) = reader.read_index(&inspect::index_named(&metadata)?)?;
+        let (index, canonical) = reader.read_index(&inspect::index_named(&metadata)?)?;
+        let index_bytes = IndexBytes::new(canonical, reader.index_compressed());
         let fixed_bytes = reader.offset();
         let mut at = fixed_bytes;
         let mut places = BTreeMap::new();
@@ -345,11 +346,7 @@ impl ReadableBundle {
         let mut reader = BundleReader::new(file, Limits::default());
         let metadata = reader.read_metadata().ok()?;
         let same = metadata.into_iter().eq(self.metadata.iter().cloned());
-        let expected = outhaul_bundle::index::Content {
-            digest: Digest::of(&self.index_bytes),
-            size: self.index_bytes.len() as u64,
-        };
-        let (index, _) = reader.read_index(&expected).ok()?;
+        let (index, _) = reader.read_index(&self.index_bytes.content()).ok()?;
         let found = reader.read_volume(&index).ok()??;
         let mut sink = Same {
             patches,

@@ -198,6 +198,7 @@ mod tests {
 
     use outhaul_bundle::Volume;
     use outhaul_bundle::fake::FakeBundle;
+    use outhaul_bundle::index::IndexBytes;
 
     use super::*;
 
@@ -210,7 +211,7 @@ mod tests {
             // It ends before the blobs do.
             file: tempfile::tempfile().unwrap(),
             metadata: fake.metadata.clone(),
-            index_bytes: fake.index.to_bytes(),
+            index_bytes: IndexBytes::new(fake.index.to_bytes(), None),
             fixed_bytes: 0,
             end: 0,
             places: places.collect::<BTreeMap<_, _>>(),

@@ -99,6 +99,25 @@ fn every_event_and_every_action_happens_somewhere() {
     assert_eq!(actions.len(), 6, "{actions:?}");
 }
 
+#[test]
+fn only_a_healthy_bundle_and_a_return_to_an_earlier_one_lead_to_active() {
+    let name = |debug: String| debug.split(['(', ' ', '{']).next().unwrap().to_owned();
+    let mut ways = std::collections::BTreeSet::new();
+    for site in reachable_sites() {
+        for event in every_event() {
+            let work = name(format!("{:?}", site.work));
+            let before = site.active.as_ref().map(|active| active.number);
+            let (after, _) = step(site.clone(), event);
+            let now = after.active.as_ref().map(|active| active.number);
+            if now.is_some() && now != before {
+                ways.insert(format!("{work}, {}", name(format!("{event:?}"))));
+            }
+        }
+    }
+    let ways: Vec<String> = ways.into_iter().collect();
+    assert_eq!(ways, ["Reverting, Returned", "Soaking, Healthy"]);
+}
+
 fn every_event() -> Vec<Event> {
     let mut events = vec![
         Event::Withdrawn,

@@ -24,3 +24,5 @@ pub const MAX_CHART_ARCHIVE_BYTES: u64 = 32 << 20;
 /// Largest file with the certificate of a private authority that is handed on, in a kit or to a cluster. The system's own authorities,
 /// which are only read, are more.
 pub const MAX_PRIVATE_AUTHORITY_BYTES: u64 = 256 * 1024;
+/// Largest file with a key in bytes; a real one has some 300.
+pub const MAX_KEY_BYTES: u64 = 16 * 1024;

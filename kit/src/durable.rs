@@ -23,7 +23,7 @@ pub use leftovers::remove_leftovers;
 #[cfg(test)]
 pub(crate) use reading::no_files;
 pub(crate) use reading::{found, not_a_file, opened_as, read_bounded, too_large};
-pub use reading::{open, open_file, read, read_if_present, read_secret};
+pub use reading::{open, open_file, read, read_if_present, read_private_key, read_secret};
 
 /// Mode of files that hold secrets.
 pub const SECRET_MODE: u32 = 0o600;

@@ -27,10 +27,8 @@ mod prompt;
 mod secret;
 
 pub use encrypted::Cost;
+pub use outhaul_kit::bounds::MAX_KEY_BYTES;
 pub use secret::Secret;
-
-/// Largest key file in bytes; a real one has some 300.
-pub const MAX_KEY_BYTES: u64 = 16 * 1024;
 
 /// Why a key or a passphrase cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -24,7 +24,6 @@ pub mod openpgp;
 pub mod publish;
 pub mod request;
 pub mod review;
-pub mod seal;
 pub mod slip;
 pub mod trust;
 

@@ -17,7 +17,7 @@ use outhaul_bundle::index::{Blob, Stream};
 use outhaul_bundle::{BlobSink as _, Digest, Index, Instruction};
 use outhaul_kit::media::{Bounds, Media, Unexpected};
 use outhaul_kit::text::chain;
-use outhaul_signer::seal::Identity;
+use outhaul_seal::Identity;
 use outhaul_signer::trust::{self, SourceError, TrustError};
 use outhaul_signer::{Acceptance, MetadataSource};
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Assignment, DriftPolicy, File as IndexFile};
 use outhaul_kit::durable::FileError;
-use outhaul_signer::seal::marker::{self, MarkerContext, Syntax};
-use outhaul_signer::seal::{Identities, Identity};
+use outhaul_seal::marker::{self, MarkerContext, Syntax};
+use outhaul_seal::{Identities, Identity};
 
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Index;
 use outhaul_bundle::name::Name;
-use outhaul_signer::seal::marker::{self, Syntax};
-use outhaul_signer::seal::{self, Identities, Identity};
+use outhaul_seal::marker::{self, Syntax};
+use outhaul_seal::{Identities, Identity};
 
 use crate::agent::Agent;
 use crate::durable;
@@ -52,7 +52,7 @@ fn opened(
         let path = state_folder.blobs().join(blob.digest.hex());
         // A head is enough to know for whom it is.
         let file = durable::open(&path)?;
-        found.push(seal::reader(file, keys).is_ok());
+        found.push(outhaul_seal::reader(file, keys).is_ok());
     }
     for desired in generation::desired(state_folder, index, site) {
         for (_, path, shown) in desired.files() {

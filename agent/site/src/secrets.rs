@@ -10,8 +10,8 @@ use std::path::Path;
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::seal::{Sealed, Unseal, UnsealError};
 use outhaul_reconcilers::sealed::{Binding, Keys, OpenedText, SealedError};
-use outhaul_signer::seal::marker::{self, MarkerContext, Syntax};
-use outhaul_signer::seal::{self, Identities, SealError};
+use outhaul_seal::marker::{self, MarkerContext, Syntax};
+use outhaul_seal::{Identities, SealError};
 
 use crate::durable::{self, FileError, at};
 
@@ -121,7 +121,7 @@ impl Unseal for Secrets {
         sealed: &Sealed,
         carried: Box<dyn Read + 'a>,
     ) -> Result<Box<dyn Read + 'a>, UnsealError> {
-        match seal::reader(carried, &self.0) {
+        match outhaul_seal::reader(carried, &self.0) {
             Ok(opened) => Ok(Box::new(opened)),
             Err(error) => Err(UnsealError::new(sealed, error.keys_tried(), &error)),
         }

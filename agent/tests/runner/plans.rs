@@ -226,12 +226,10 @@ fn what_an_import_remembered_is_no_nothing() {
 fn a_plan_names_sealed_values_that_this_site_cannot_open_and_where_they_stand() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    let stranger = outhaul_signer::seal::Identity::generate()
-        .recipient()
-        .to_string();
+    let stranger = outhaul_seal::Identity::generate().recipient().to_string();
     let fleet = site.status()["fleet"].as_str().unwrap().to_owned();
     let bound = format!("{fleet}/dev/hello/PASSWORD");
-    let marker = outhaul_signer::seal::marker::seal_value(
+    let marker = outhaul_seal::marker::seal_value(
         "s3cret value",
         &[stranger.parse().unwrap()],
         &bound.parse().unwrap(),

@@ -4,7 +4,7 @@
 use std::fs;
 
 use outhaul_bundle::Instruction;
-use outhaul_signer::seal::marker::seal_value;
+use outhaul_seal::marker::seal_value;
 use outhaul_test_kit::{Centre, Draft, Load};
 
 use crate::orders::{request, running};

@@ -13,7 +13,7 @@ use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::seal::{Sealed, Unseal, UnsealError};
-use outhaul_signer::seal::{self, Identities};
+use outhaul_seal::Identities;
 
 /// Largest attestation that is read, in bytes.
 const MAX_ATTESTATION_BYTES: u64 = 64 * 1024 * 1024;
@@ -175,7 +175,7 @@ impl Unseal for Keys {
         sealed: &Sealed,
         carried: Box<dyn Read + 'a>,
     ) -> Result<Box<dyn Read + 'a>, UnsealError> {
-        match seal::reader(carried, &self.0) {
+        match outhaul_seal::reader(carried, &self.0) {
             Ok(opened) => Ok(Box::new(opened)),
             Err(error) => Err(UnsealError::new(sealed, error.keys_tried(), &error)),
         }

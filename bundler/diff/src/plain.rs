@@ -2,7 +2,7 @@
 //!
 //! What comes in: a line or a value. What goes out: the same, fit to be printed.
 
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 
 /// What stands for a sealed value.
 pub const SEALED: &str = "ENC[sealed]";

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_kit::secrets;
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 use serde::Serialize;
 use serde_json::Value;
 

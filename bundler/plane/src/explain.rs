@@ -7,7 +7,7 @@
 
 pub use outhaul_bundle::hub_api::{LayerAt, LayerRole, SetValue};
 use outhaul_kit::secrets;
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 use serde::Serialize;
 
 use crate::compose::{self, Composed, Mode, Provenance, layers, schema};

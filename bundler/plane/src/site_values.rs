@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::index::site_values::{Allowed, Rule, SiteValues, ValueError};
 use outhaul_gocompat::GoValue;
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 
 use crate::compose::schema::Schemas;
 use crate::compose::{Composed, Mode};

@@ -9,7 +9,7 @@ use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
 use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_parity::ParityError;
-use outhaul_signer::seal::SealError;
+use outhaul_seal::SealError;
 use rustix::io::Errno;
 
 use crate::assemble::AssembleError;

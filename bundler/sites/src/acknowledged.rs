@@ -10,7 +10,7 @@ use std::fmt;
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_kit::failure::{Classified, FailureClass};
-use outhaul_signer::seal::Recipient;
+use outhaul_seal::Recipient;
 
 use super::{Seen, SiteError, SiteRecord, Sites};
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Index;
 use outhaul_bundle::name::Name;
 use outhaul_kit::suggest::nearest;
-use outhaul_signer::seal::Recipient;
+use outhaul_seal::Recipient;
 
 use super::SiteRecord;
 
@@ -202,7 +202,7 @@ pub fn doubtful(
 #[cfg(test)]
 mod tests {
     use outhaul_bundle::{Instruction, Order};
-    use outhaul_signer::seal::Identity;
+    use outhaul_seal::Identity;
 
     use super::*;
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use outhaul_bundle::name::Name;
+use outhaul_seal::marker::{self, Binding, MarkerError};
+use outhaul_seal::{Identity, Recipient};
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
-use outhaul_signer::seal::marker::{self, Binding, MarkerError};
-use outhaul_signer::seal::{Identity, Recipient};
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -267,7 +267,7 @@ fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Output) -> Result<Exit,
 
 #[cfg(test)]
 mod tests {
-    use outhaul_signer::seal::Identity;
+    use outhaul_seal::Identity;
 
     use super::*;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::{Content, Index};
 use outhaul_bundle::{Digest, Parity, Volume};
+use outhaul_seal::{Identities, Identity};
 use outhaul_signer::fleet::{Fleet, statement_keys};
 use outhaul_signer::media;
-use outhaul_signer::seal::{Identities, Identity};
 use outhaul_signer::trust::TrustedMetadata;
 use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use serde_json::{Value, json};

@@ -131,10 +131,23 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// As [`read`], and when others may open it.
 pub fn read_secret(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+    read_unexposed(path, max_bytes, 0o007)
+}
+
+/// Like [`read_secret`], for a private key: its owner's group may not open it either.
+///
+/// # Errors
+/// As [`read_secret`].
+pub fn read_private_key(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+    read_unexposed(path, max_bytes, 0o077)
+}
+
+/// Reads a regular file that has none of the permissions in `refused`.
+fn read_unexposed(path: &Path, max_bytes: u64, refused: u32) -> Result<Vec<u8>, FileError> {
     let file = opened(path, true).map_err(at("open", path))?;
     let found = file.metadata().map_err(at("look at", path))?;
     let mode = found.permissions().mode() & 0o777;
-    if found.is_file() && mode & 0o007 != 0 {
+    if found.is_file() && mode & refused != 0 {
         let exposed = io::Error::new(io::ErrorKind::PermissionDenied, Exposed { mode });
         return Err(at("use", path)(exposed));
     }
@@ -242,6 +255,8 @@ mod tests {
             let found = read_secret(file.path(), 9);
             assert_eq!(found.is_ok(), is_read, "{mode:o}: {found:?}");
             assert!(found.is_ok() || found.unwrap_err().help().contains("chmod 600"));
+            let key = read_private_key(file.path(), 9);
+            assert_eq!(key.is_ok(), mode == 0o400, "{mode:o}: {key:?}");
         }
     }
 }

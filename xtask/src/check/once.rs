@@ -23,7 +23,7 @@ const OWN: [(&str, &str); 11] = [
     ("MAX_ADVISORY_BYTES", "hub/affected/src/advisory.rs"),
     ("MAX_ENROLMENT_REQUEST_BYTES", "bundle/src/report.rs"),
     ("MAX_ENVELOPE_BYTES", "signer/src/envelope.rs"),
-    ("MAX_KEY_BYTES", "signer/src/key.rs"),
+    ("MAX_KEY_BYTES", "kit/src/bounds.rs"),
     ("MAX_KIT_BYTES", "signer/src/enrol.rs"),
     ("MAX_RECIPIENTS", "bundle/src/blob.rs"),
     ("MAX_REPORT_BYTES", "bundle/src/report.rs"),

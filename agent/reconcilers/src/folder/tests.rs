@@ -278,7 +278,7 @@ fn is_empty(path: &Path) -> bool {
 fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
 
-    use outhaul_signer::seal::marker;
+    use outhaul_seal::marker;
 
     let mut fixture = Fixture::new();
     let key = FakeContext::public_key(fixture.folder.path())
@@ -321,7 +321,7 @@ fn a_sealed_value_is_in_the_clear_in_the_target_alone_and_for_its_owner_alone() 
 
 #[test]
 fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
-    use outhaul_signer::seal::{Identity, marker};
+    use outhaul_seal::{Identity, marker};
 
     let mut fixture = Fixture::new();
     let other = Identity::generate().recipient();
@@ -338,13 +338,13 @@ fn a_value_sealed_for_another_site_fails_its_assignment_and_writes_nothing() {
     assert!(!fixture.target().join("app/a.yaml").exists());
 }
 
-fn bound(workload: &str) -> outhaul_signer::seal::marker::Binding {
+fn bound(workload: &str) -> outhaul_seal::marker::Binding {
     format!("f/dev/{workload}/PASSWORD").parse().unwrap()
 }
 
 #[test]
 fn a_value_of_another_workload_fails_its_assignment_by_name_and_writes_nothing() {
-    use outhaul_signer::seal::marker;
+    use outhaul_seal::marker;
 
     let mut fixture = Fixture::new();
     let key = FakeContext::public_key(fixture.folder.path());

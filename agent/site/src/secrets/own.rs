@@ -7,8 +7,7 @@
 
 use std::path::Path;
 
-use outhaul_signer::KeyError;
-use outhaul_signer::seal::{Identity, SealError};
+use outhaul_seal::{Identity, SealError};
 use rusqlite::Connection;
 
 use super::{SecretError, Secrets};
@@ -60,11 +59,7 @@ impl From<SecretError> for StateError {
     /// key's.
     fn from(error: SecretError) -> Self {
         match error {
-            SecretError::Keys(SealError::File(error) | SealError::Key(KeyError::File(error)))
-                if !error.is_missing() =>
-            {
-                Self::File(error)
-            }
+            SecretError::Keys(SealError::File(error)) if !error.is_missing() => Self::File(error),
             SecretError::File(error) => Self::File(error),
             other @ SecretError::Keys(_) => Self::Key {
                 problem: other.to_string(),

@@ -118,7 +118,7 @@ fn item_text(path: &str, item: &GoValue) -> String {
 /// A value for people; nothing of one that is sealed.
 fn value_text(value: &GoValue) -> String {
     match value {
-        GoValue::Str(text) if outhaul_signer::seal::marker::may_have_markers(text.as_bytes()) => {
+        GoValue::Str(text) if outhaul_seal::marker::may_have_markers(text.as_bytes()) => {
             "sealed".to_owned()
         }
         GoValue::Str(text) => secrets::without_tokens(text),

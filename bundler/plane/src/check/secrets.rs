@@ -7,7 +7,7 @@
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_kit::{private_keys, secrets};
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 
 /// The code of the finding.
 pub const CODE: &str = "secret-in-clear";

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_signer::seal::marker::{self, Binding, MarkerProblem};
+use outhaul_seal::marker::{self, Binding, MarkerProblem};
 
 use super::layers::{LayerSetting, Layers};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};

@@ -11,14 +11,14 @@ use std::fmt::Write as _;
 use minijinja::{Error, ErrorKind, Value};
 use outhaul_bundle::Digest;
 use outhaul_gocompat as go;
-use outhaul_signer::seal::marker::properties;
+use outhaul_seal::marker::properties;
 
 use super::jinja_value::from_jinja;
 
 /// Hexadecimal digits that distinguish shortened names.
 const DIGITS: usize = 8;
 /// How a sealed value begins.
-const SEALED: &str = outhaul_signer::seal::marker::OPENING;
+const SEALED: &str = outhaul_seal::marker::OPENING;
 
 /// Adds all of them.
 pub(super) fn add(environment: &mut minijinja::Environment<'static>) {

@@ -17,8 +17,8 @@ use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError};
 use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed};
 use outhaul_kit::console::progress::{Meter, Unit};
+use outhaul_seal::{Recipient, SealError};
 use outhaul_signer::fleet::StatementSigner;
-use outhaul_signer::seal::{self, Recipient, SealError};
 use outhaul_sites::readers::NamedRecipient;
 
 use super::spool::CountedContents;
@@ -28,7 +28,7 @@ use outhaul_attest::verified::VerifiedImage;
 use outhaul_attest::{self as attest, AttestError};
 
 /// What the format allows can be sealed.
-const _: () = assert!(MAX_RECIPIENTS <= outhaul_signer::seal::MAX_SEAL_RECIPIENTS);
+const _: () = assert!(MAX_RECIPIENTS <= outhaul_seal::MAX_SEAL_RECIPIENTS);
 
 /// Why a bundle could not be attested or sealed.
 #[derive(Debug, thiserror::Error)]
@@ -151,7 +151,7 @@ impl UnsignedBundle {
         let from = self.spool.open_blob(&blob)?;
         let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
         let mut out = HashingWriter::new(BufWriter::new(out));
-        seal::seal(from, &mut out, keys)?;
+        outhaul_seal::seal(from, &mut out, keys)?;
         let (_, digest, size) = out.finish();
         let sealed = Sealed {
             recipients: recipients.clone(),

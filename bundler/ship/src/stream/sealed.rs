@@ -7,7 +7,7 @@
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Location};
 use outhaul_plane::render::RenderedAssignment;
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 
 /// What of `rendered` is sealed for another fleet than `fleet`.
 pub(super) fn for_another_fleet(

@@ -126,7 +126,7 @@ fn a_bundle_of_another_stream_is_not_one_that_may_be_left_out() {
 
 #[test]
 fn of_a_sealed_bundle_nothing_is_left_out_and_a_site_that_cannot_open_it_stops_the_copy() {
-    use outhaul_signer::seal::Identity;
+    use outhaul_seal::Identity;
 
     let mut sites = TwoSites::new();
     let line = sites.one.active(3, "c0ffee");

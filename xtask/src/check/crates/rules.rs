@@ -66,6 +66,17 @@ pub(super) const RULES: &[Rule] = &[
         why: "trust must be small enough to read, and never online",
     },
     Rule {
+        member: "outhaul-seal",
+        never: &[
+            &OUTSIDE,
+            &CENTRE,
+            MANIFESTS,
+            &["outhaul-bundle", "outhaul-signer"],
+            PROGRAMS,
+        ],
+        why: "who encrypts for a site needs no signature, no format and no connection",
+    },
+    Rule {
         member: "outhaul-sites",
         never: &[
             &[
@@ -107,7 +118,12 @@ pub(super) const RULES: &[Rule] = &[
         member: "outhaul-diff",
         never: &[
             &OUTSIDE,
-            &["outhaul-git", "outhaul-load", "outhaul-ship"],
+            &[
+                "outhaul-git",
+                "outhaul-load",
+                "outhaul-ship",
+                "outhaul-signer",
+            ],
             PROGRAMS,
         ],
         why: "what a change does follows from what the stages made",
@@ -116,10 +132,15 @@ pub(super) const RULES: &[Rule] = &[
         member: "outhaul-plane",
         never: &[
             SERVERS_AND_STORES,
-            &["outhaul-git", "outhaul-load", "outhaul-ship"],
+            &[
+                "outhaul-git",
+                "outhaul-load",
+                "outhaul-ship",
+                "outhaul-signer",
+            ],
             PROGRAMS,
         ],
-        why: "a control plane becomes files without git, network or clock",
+        why: "a control plane becomes files without git, network, clock or signature",
     },
     Rule {
         member: "outhaul-load",

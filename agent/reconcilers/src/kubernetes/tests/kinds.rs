@@ -111,7 +111,7 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
 
 #[test]
 fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
-    use outhaul_signer::seal::marker;
+    use outhaul_seal::marker;
 
     let Some(mut fixture) = Fixture::new() else {
         return;

@@ -1,6 +1,6 @@
 //! Sealed values: they reach the cluster's objects, and nothing that is said about them.
 use super::*;
-use outhaul_signer::seal::marker;
+use outhaul_seal::marker;
 
 const SECRET: &str = "hunter2-hunter2";
 

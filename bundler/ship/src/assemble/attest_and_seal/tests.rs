@@ -10,9 +10,9 @@ use outhaul_bundle::decode::{DecodeError, decode_sealed};
 use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Content, Encoding};
 use outhaul_bundle::write::BlobSource;
+use outhaul_seal::{Identities, Identity};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::fleet::statement_keys;
-use outhaul_signer::seal::{Identities, Identity};
 use outhaul_signer::trust::TrustedMetadata;
 use outhaul_test_kit::{Centre, secret};
 

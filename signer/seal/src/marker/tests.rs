@@ -2,7 +2,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::seal::Identity;
+use crate::Identity;
 
 struct Site {
     keys: Identities,

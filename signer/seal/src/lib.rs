@@ -6,6 +6,8 @@
 //! mode 0600 in a folder that only the agent reads; in memory they are wiped, and never printed.
 //! Sealing hides; it does not prove who sealed: anyone may seal for a site. Verify first, then open.
 
+#![warn(missing_docs)]
+
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -13,11 +15,10 @@ use std::str::FromStr;
 
 use age::secrecy::ExposeSecret as _;
 use age::{DecryptError, Decryptor, Encryptor, x25519};
+use outhaul_kit::bounds::MAX_KEY_BYTES;
+use outhaul_kit::durable::{self, FileError, SECRET_MODE};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
-
-use crate::durable::{self, FileError, SECRET_MODE};
-use crate::key::{KeyError, read_secret_file};
 
 pub mod marker;
 
@@ -50,9 +51,6 @@ pub enum SealError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A key file that cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyError),
     /// Not a key of the expected form.
     #[error("{what} is not {expected}")]
     NotAKey {
@@ -173,7 +171,8 @@ impl Identity {
     /// # Errors
     /// [`SealError`] when the file is missing, can be read by others, or holds no key.
     pub fn load(path: &Path) -> Result<Self, SealError> {
-        let text = read_secret_file(path)?;
+        let bytes = Zeroizing::new(durable::read_private_key(path, MAX_KEY_BYTES)?);
+        let text = str::from_utf8(&bytes).unwrap_or_default();
         let mut lines = text.lines().map(str::trim);
         let line = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
         let key = line.and_then(|line| line.parse().ok().map(Self));

@@ -5,6 +5,7 @@
 //! that are certainly regular files below the folder that was named, text without control characters, and
 //! one envelope for `--output json`. It holds no rule of the product, no network and no key.
 
+pub mod belongs;
 pub mod bounds;
 pub mod carried;
 #[cfg(feature = "completions")]

@@ -7,7 +7,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::error::AgentError;
+use outhaul_kit::belongs::{Owner, owner_of};
 use outhaul_kit::durable::{self, at};
+use outhaul_kit::text;
 
 /// Most bytes of a file that are looked at.
 const LOOKED_AT: u64 = 16 << 10;
@@ -34,6 +36,10 @@ pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Resul
         && folder.starts_with(&state)
     {
         return refused("this is the site's own folder");
+    }
+    if let Some((owner, above)) = owner_of(path, &Owner::ALL) {
+        let above = text::path(&above);
+        return refused(&format!("it would lie in {}, `{above}`", owner.name()));
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => return refused("it is not a regular file"),

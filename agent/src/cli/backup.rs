@@ -1,7 +1,8 @@
 //! `backup`: the whole site in one file.
 
+use outhaul_kit::belongs::{Owner, owner_of};
 use outhaul_kit::text::json_path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::agent::Agent;
@@ -26,7 +27,31 @@ pub struct Args {
     with_content: bool,
 }
 
+/// Refuses a file in a folder that is this site's or somebody else's, by what lies in it: a backup there is lost, carried or read with that.
+fn refuse_others(file: &Path) -> Result<(), AgentError> {
+    let folder = file.parent().unwrap_or(file);
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let Some((owner, above)) = owner_of(folder, &Owner::ALL) else {
+        return Ok(());
+    };
+    Err(AgentError::Usage {
+        message: format!(
+            "`{}` is in {}, `{}`; nothing was written",
+            outhaul_kit::text::path(file),
+            owner.name(),
+            outhaul_kit::text::path(&above)
+        ),
+        help:
+            "name a file on a stick, or in a folder that only those may enter who may be this site"
+                .into(),
+    })
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    refuse_others(&args.to)?;
     let agent = Agent::exclusive(&context.state)?;
     let made_ms = agent.clock_reading()?.wall_ms();
     let version = env!("CARGO_PKG_VERSION");

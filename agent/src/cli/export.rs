@@ -1,5 +1,6 @@
 //! `export`: reports onto a stick.
 
+use outhaul_kit::belongs::{Owner, owner_of};
 use outhaul_kit::text::json_path;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,22 @@ fn refuse_own(folder: &Path, state: &Path) -> Result<(), AgentError> {
     }
 }
 
+/// Refuses a folder that is somebody else's, by what lies in it: a stick is none of these, and they are not carried.
+fn refuse_others(folder: &Path) -> Result<(), AgentError> {
+    let Some((owner, above)) = owner_of(folder, &Owner::ALL) else {
+        return Ok(());
+    };
+    Err(AgentError::Usage {
+        message: format!(
+            "`{}` is in {}, `{}`, and on no stick; nothing was written, and the reports wait",
+            outhaul_kit::text::path(folder),
+            owner.name(),
+            outhaul_kit::text::path(&above)
+        ),
+        help: "name the folder where the stick is mounted, or a new one elsewhere".into(),
+    })
+}
+
 /// Whether `folder` is where sticks are mounted, and nothing of `mounts` is mounted there or between.
 fn lacks_stick(folder: &Path, mounts: &str) -> bool {
     let Some(place) = MOUNTED.into_iter().find(|place| folder.starts_with(place)) else {
@@ -85,6 +102,7 @@ fn lacks_stick(folder: &Path, mounts: &str) -> bool {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     refuse_without_stick(&args.folder)?;
     refuse_own(&args.folder, &context.state)?;
+    refuse_others(&args.folder)?;
     let exported = report::export(&mut Agent::open(&context.state)?, &args.folder)?;
     let count = exported.reports;
     let reports = if count == 1 { "report" } else { "reports" };

@@ -51,6 +51,25 @@ impl Stick {
         })
     }
 
+    /// A small file system, mounted in a new folder of `above`; `None` where it cannot be.
+    pub fn below(above: &Path, name: &str) -> Option<Self> {
+        if !is_root() {
+            return None;
+        }
+        let folder = tempfile::Builder::new()
+            .prefix(name)
+            .tempdir_in(above)
+            .unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m", "outhaul-test"]);
+        let done = mount.arg(folder.path()).output();
+        done.is_ok_and(|output| output.status.success())
+            .then_some(Self {
+                folder,
+                mounted: true,
+            })
+    }
+
     pub fn is_mounted(&self) -> bool {
         self.mounted
     }
@@ -248,6 +267,58 @@ fn attack_reports_are_not_written_into_the_sites_own_folder() {
         );
     }
     assert_eq!(tree(&site.state()), before);
+}
+
+#[test]
+fn attack_nothing_is_written_into_folders_that_are_somebody_elses() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let other = Site::new(&centre, "drone-8");
+    let made = tempfile::tempdir().unwrap();
+    let at = |name: &str| made.path().join(name);
+    for (file, folder) in [("fleet/fleet.json", "fleet"), ("hub/hub.key", "hub")] {
+        fs::create_dir(at(folder)).unwrap();
+        fs::write(at(file), "").unwrap();
+    }
+    fs::create_dir_all(at("plane/.environments")).unwrap();
+    for (folder, what) in [
+        (at("fleet"), "in the folder of a fleet's keys, `"),
+        (at("hub"), "in the state folder of a hub, `"),
+        (at("plane"), "in the control plane, `"),
+        (other.state(), "in the state folder of a site, `"),
+    ] {
+        let before = tree(&folder);
+        let new = folder.join("new");
+        let words = [what, "nothing was written", "help: name"];
+        let exported = site.run(&["export", folder.to_str().unwrap()]);
+        assert_reports(&exported, 2, &words);
+        let file = folder.join("drone-7.backup");
+        assert_reports(
+            &site.run(&["backup", "--to", file.to_str().unwrap()]),
+            2,
+            &words,
+        );
+        fs::create_dir(&new).unwrap();
+        assert_reports(&site.run(&["export", new.to_str().unwrap()]), 2, &words);
+        fs::remove_dir(&new).unwrap();
+        let page = site.run(&[
+            "status",
+            "--page",
+            folder.join("page.html").to_str().unwrap(),
+        ]);
+        assert_reports(&page, 2, &["no page is written to", what]);
+        assert_eq!(tree(&folder), before);
+    }
+    // Its own folder is no place for its backup: both are lost together.
+    let own = site.state().join("drone-7.backup");
+    let words = ["in the state folder of a site", "nothing was written"];
+    assert_reports(
+        &site.run(&["backup", "--to", own.to_str().unwrap()]),
+        2,
+        &words,
+    );
+    site.ok(&["export", made.path().to_str().unwrap()]);
 }
 
 #[test]

@@ -7,16 +7,15 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_git::source::local_folder;
+use outhaul_kit::belongs::resolved as absolute;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text;
 
 use crate::{LoadRequest, Origin};
 
-mod path;
 mod place;
 mod working_tree;
 
-use path::absolute;
 pub use place::{
     NoParent, NoPlace, PlaceRefused, refuse_file, refuse_folder, refuse_folder_of_others,
     refuse_new_folder, refuse_other_kind,

@@ -9,10 +9,10 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use outhaul_git::program::Git;
+use outhaul_kit::belongs::{Owner, owner_of, resolved as absolute};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::{durable, text};
 
-use super::path::absolute;
 use super::working_tree::working_tree;
 
 /// Refuses `folder` as a place to write to, for a command that reads no control plane.
@@ -152,9 +152,8 @@ impl NoPlace {
 /// [`NoPlace`]
 pub(super) fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
     refuse_others(folder)?;
-    let control_plane = |above: &&Path| above.join(crate::ENVIRONMENTS).is_dir();
-    match absolute(folder).ancestors().find(control_plane) {
-        Some(above) => Err(NoPlace::in_control_plane(folder, above)),
+    match owner_of(folder, &[Owner::ControlPlane]) {
+        Some((_, above)) => Err(NoPlace::in_control_plane(folder, &above)),
         None => Ok(()),
     }
 }
@@ -189,25 +188,15 @@ fn refuse_others(folder: &Path) -> Result<(), NoPlace> {
         let what = "in the `.git` folder of a repository".to_owned();
         return refused(what, "a folder outside the repository");
     }
-    let bare = |above: &&Path| {
-        above.join("HEAD").is_file()
-            && above.join("objects").is_dir()
-            && above.join("refs").is_dir()
-    };
-    if let Some(above) = out.ancestors().find(bare) {
-        let what = format!("in the repository `{}`", text::path(above));
-        return refused(what, "a folder outside it");
-    }
     // What takes a folder for a stick copies to it, syncs it, and says that it may be removed.
-    for (file, what) in [
-        ("agent.db", "the state folder of a site"),
-        ("fleet.json", "the folder of a fleet's keys"),
-        ("hub.key", "the state folder of a hub"),
-    ] {
-        if let Some(above) = out.ancestors().find(|above| above.join(file).is_file()) {
-            let what = format!("in {what}, `{}`", text::path(above));
-            return refused(what, "a folder outside it");
-        }
+    let others = [Owner::Repository, Owner::Site, Owner::Fleet, Owner::Hub];
+    if let Some((owner, above)) = owner_of(&out, &others) {
+        let above = text::path(&above);
+        let what = match owner {
+            Owner::Repository => format!("in {} `{above}`", owner.name()),
+            _ => format!("in {}, `{above}`", owner.name()),
+        };
+        return refused(what, "a folder outside it");
     }
     Ok(())
 }

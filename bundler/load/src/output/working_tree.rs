@@ -5,9 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_kit::belongs::resolved as absolute;
 use outhaul_kit::durable;
-
-use super::path::absolute;
 
 /// A working tree of git, and where its repository lies.
 pub(super) struct WorkingTree {

@@ -16,19 +16,20 @@ use copy::refusal;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
-use crate::intact::{self, Look};
-use crate::machine::{Event, State, Work};
+use crate::intact;
+use crate::machine::{Event, State};
 use crate::offer::accept_metadata;
 pub use crate::offer::{Brought, ImportOutcome, Offer};
 use crate::orders::{self, executed};
 use crate::roots::{self, Roots};
 use crate::runner::{self, Transition};
 use crate::state::floors::Floors;
-use crate::state::generations::{self, Generation};
+use crate::state::generations;
 use crate::state::{self, StateError, floors, key};
 
 pub(crate) mod copy;
 pub mod file;
+pub(crate) mod known;
 pub mod media;
 pub(crate) mod not_taken;
 pub mod parity;
@@ -91,6 +92,9 @@ pub trait BundleSource {
     fn is_last(&self) -> bool {
         true
     }
+
+    /// Takes note that the bundle with this index is here already, so that nothing of it is read.
+    fn is_here_already(&mut self, _index: &Content) {}
 
     /// Takes note that these parts were made again from parity.
     fn rebuilt(&mut self, _parts: &[usize]) {}
@@ -256,8 +260,8 @@ fn try_accept(
         },
     };
     let number = offer.acceptance.number;
-    if let Some(outcome) = known_outcome(agent, source, &offer)? {
-        return Ok(outcome);
+    if let Some(outcome) = known::outcome(agent, source, &offer)? {
+        return known::refilled(agent, source, &offer, outcome);
     }
     // Its folder was lost: it is brought back, and applied again.
     let active = runner::site_now(agent.store.read())?.active;
@@ -376,75 +380,6 @@ fn repair_known(agent: &mut Agent, number: u64, why: &str) -> Result<ImportOutco
     }
     runner::drive(agent)?;
     outcome_at_rest(agent.store.read(), number)
-}
-
-/// Whether this site knows another bundle under an offer's number. What it refused of a stream that it
-/// has left since is none, nor is what a key signed that the fleet took away.
-fn contradicts(site: &state::SiteIdentity, row: &Generation, offer: &Offer) -> bool {
-    let left = row.state == State::Rejected && row.stream.role != site.stream.role;
-    let taken_back = generations::is_taken_back(row, &offer.acceptance.trusted);
-    row.index != offer.index && !left && !taken_back
-}
-
-/// What is to be done with a number that this site has met before.
-fn known_outcome(
-    agent: &mut Agent,
-    source: &dyn BundleSource,
-    offer: &Offer,
-) -> Result<Option<ImportOutcome>, AgentError> {
-    let name = source.name();
-    let number = offer.acceptance.number;
-    let row = generations::one(agent.store.read(), number)?;
-    let site = runner::site_now(agent.store.read())?;
-    // One that is worked with keeps its number until the fleet's next one takes its place.
-    let contradicts = |row: &Generation| {
-        contradicts(&agent.site, row, offer) || (row.index != offer.index && !site.is_free(number))
-    };
-    if let Some(row) = row.as_ref().filter(|row| contradicts(row)) {
-        let message = format!(
-            "this site knows another bundle {number}: its index is {}…, this one's is {}…",
-            row.index.short(),
-            offer.index.short()
-        );
-        return Err(AgentError::refused(
-            name,
-            refusals::PUBLISHED_TWICE,
-            message,
-        ));
-    }
-    if let Some(active) = site.active.filter(|active| active.number == number) {
-        let Ok(index) = runner::index_of(agent, number) else {
-            return Ok(None);
-        };
-        // Asked every few minutes, nobody reads all of it again.
-        let look = match source.is_polled() {
-            true => Look::Changed,
-            false => Look::Every,
-        };
-        let damages = intact::damages(&agent.state_folder, &index, look);
-        if !damages.is_empty() && site.work == Work::Idle {
-            if !intact::can_be_put_back(&agent.state_folder, &index, &damages) {
-                return Ok(None);
-            }
-            store_trust(agent, offer)?;
-            return repair_known(agent, number, "stored files were missing or damaged").map(Some);
-        }
-        // The same content under newer metadata: floors and time move.
-        let remembered = store_trust(agent, offer)?;
-        if active.broken {
-            return repair_known(agent, number, "imported again").map(Some);
-        }
-        return Ok(Some(ImportOutcome::AlreadyActive { number, remembered }));
-    }
-    if let Some(reason) = generations::remembered(agent.store.read(), &offer.index)? {
-        return Err(AgentError::failed_before(name, number, &reason));
-    }
-    let known = [site.worked_on(), site.waiting.map(|waiting| waiting.number)];
-    if !known.contains(&Some(number)) {
-        return Ok(None);
-    }
-    runner::drive(agent)?;
-    Ok(Some(outcome_at_rest(agent.store.read(), number)?))
 }
 
 pub(crate) fn outcome_at_rest(db: &Connection, number: u64) -> Result<ImportOutcome, AgentError> {

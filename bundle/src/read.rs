@@ -21,7 +21,7 @@ use crate::digest::{Digest, Hasher};
 use crate::index::compressed::{self, CompressedForms};
 use crate::index::{Blob, Content, Index};
 use crate::limits::Limits;
-use crate::member::{Block, Member};
+use crate::member::{BLOCK, Block, Member};
 use crate::patch;
 use crate::volume::{MAX_COPY_BYTES, Parity, Volume};
 
@@ -178,6 +178,31 @@ impl<R: Read> BundleReader<R> {
     /// The index as it travels, where that is compressed and was read.
     pub fn index_compressed(&mut self) -> Option<Vec<u8>> {
         self.index_compressed.take()
+    }
+
+    /// How many bytes the bundle, or this part of it, has as its index and what it says of itself have it; `None` for a parity part. Asked after
+    /// the index. Nothing of what follows is read: a file that has fewer was not copied to its end.
+    ///
+    /// # Errors
+    /// [`ReadError`] as of [`BundleReader::read_volume`].
+    pub fn bytes_in_all(&mut self, index: &Index) -> Result<Option<u64>, ReadError> {
+        let volume = self.read_volume(index)?;
+        if self.read_parity(index)?.is_some() {
+            return Ok(None);
+        }
+        let block = BLOCK as u64;
+        let members = match &volume {
+            None => index.blobs.iter().map(|blob| (blob, None)).collect(),
+            Some(volume) => volume.members(index),
+        };
+        let bytes = members.into_iter().map(|(blob, patch)| {
+            let content = patch.unwrap_or(blob.size).div_ceil(block);
+            content.saturating_add(1).saturating_mul(block)
+        });
+        let ahead = self.ahead.as_ref().map_or(0, |_| block);
+        let before = self.offset().saturating_sub(ahead);
+        // Two blocks of zeros end it.
+        Ok(Some(bytes.fold(before + 2 * block, u64::saturating_add)))
     }
 
     /// Bytes of the bundle read so far: for progress.

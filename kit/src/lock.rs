@@ -78,6 +78,16 @@ pub fn take_folder(path: &Path) -> io::Result<Option<Held>> {
     locked(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
+/// Whether a process has the folder `path`, as [`take_folder`] takes it. One that cannot be opened is nobody's.
+pub fn folder_is_taken(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(path, flags, Mode::empty());
+    folder.is_ok_and(|folder| {
+        let asked = File::from(folder).try_lock_shared();
+        matches!(asked, Err(TryLockError::WouldBlock))
+    })
+}
+
 fn locked(file: File) -> io::Result<Option<Held>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(Held(file))),
@@ -131,7 +141,10 @@ mod tests {
         let whole = take_folder(folder.path()).unwrap();
         assert!(whole.is_some());
         assert!(take_folder(folder.path()).unwrap().is_none());
+        assert!(folder_is_taken(folder.path()));
         drop(whole);
+        assert!(!folder_is_taken(folder.path()));
+        assert!(!folder_is_taken(&folder.path().join("none")));
         assert!(take_folder(folder.path()).unwrap().is_some());
     }
 }

@@ -176,6 +176,8 @@ pub fn marks(file: &File) -> io::Result<Marks> {
 pub struct Media {
     root: OwnedFd,
     path: PathBuf,
+    /// Folders in it that are not listed.
+    apart: Vec<PathBuf>,
 }
 
 impl Media {
@@ -190,7 +192,21 @@ impl Media {
         Ok(Self {
             root,
             path: path.to_owned(),
+            apart: Vec::new(),
         })
+    }
+
+    /// The same, whose listings leave out these folders: what lies in them is looked at by itself. Each is named by its whole path.
+    #[must_use]
+    pub fn without(self, folders: &[PathBuf]) -> Self {
+        let below = folders.iter().filter_map(|folder| {
+            let below = folder.strip_prefix(&self.path).ok()?;
+            (!below.as_os_str().is_empty()).then(|| below.to_owned())
+        });
+        Self {
+            apart: below.collect(),
+            ..self
+        }
     }
 
     /// The path by which it was opened.
@@ -213,7 +229,8 @@ impl Media {
     pub fn subfolder(&self, name: &str) -> Result<Option<Self>, FileError> {
         let path = self.path.join(name);
         let root = self.folder(Path::new(name), false)?;
-        Ok(root.map(|root| Self { root, path }))
+        let apart = Vec::new();
+        Ok(root.map(|root| Self { root, path, apart }))
     }
 
     /// Opens a regular file; `None` when there is nothing of this name.
@@ -300,6 +317,7 @@ impl Media {
                 let path = folder.join(name);
                 match kind {
                     _ if name.as_bytes().starts_with(b".") => {}
+                    FileType::Directory if self.apart.contains(&path) => {}
                     FileType::Directory if depth == bounds.depth => {
                         let first = found.deeper.get_or_insert_with(|| path.clone());
                         if path < *first {

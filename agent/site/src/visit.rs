@@ -19,12 +19,15 @@ pub struct Visit {
     /// Whether it was one file, not a stick or folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_file: bool,
-    /// The bundle that was copied from it, when the work on that could not go on.
+    /// The bundle that it has, when the work on that could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<u64>,
-    /// The bundle that was copied from it, and the state that it was left in.
+    /// The bundle that it has, and the state that it was left in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<(u64, String)>,
+    /// Whether that bundle was here already when it was read: nothing was copied from it then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_here: bool,
     /// While it is being read, the newest bundle that was here before; 0 where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest_before: Option<u64>,
@@ -96,6 +99,8 @@ impl Visit {
             self.blocked = unfinished;
             let before = self.newest_before.take();
             let is_new = |number: &u64| before.is_some_and(|before| *number > before);
+            let is_old = |number| before.is_some_and(|before| number <= before);
+            self.was_here = unfinished.is_some_and(is_old);
             let done = newest.filter(|_| unfinished.is_none()).filter(is_new);
             if let Some(number) = done {
                 // The work on it was done when its reader was stopped: how it stands is said when somebody asks.
@@ -109,10 +114,18 @@ impl Visit {
                          remove now"
                     .to_owned(),
                 Some(number) => format!(
-                    "bundle {number} was copied from it, and the work on that is unfinished; it is safe to remove \
-                     now"
+                    "bundle {number} {}, and the work on that is unfinished{REMOVABLE}",
+                    self.came()
                 ),
             };
+        }
+    }
+
+    /// Where its bundle came from, in words.
+    pub fn came(&self) -> &'static str {
+        match self.was_here {
+            true => "was here already when it was read",
+            false => "was copied from it",
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Watch {
 impl Watch {
     /// Places that changed since the last call; of acknowledgements, those for this site count.
     pub fn changed(&mut self, folders: &[PathBuf], site: &SiteIdentity) -> Vec<PathBuf> {
-        let mounts: BTreeSet<PathBuf> = mounts_below(folders).into_iter().collect();
+        let mounts = mounts_below(folders);
         let mut places: BTreeSet<PathBuf> = folders.iter().cloned().collect();
         places.extend(mounts.iter().cloned());
         // A stick that was pulled and comes back is new again.
@@ -36,7 +36,7 @@ impl Watch {
         self.troubled.retain(|place, _| places.contains(place));
         let mut changed = Vec::new();
         for place in places {
-            let print = match print(&place, site) {
+            let print = match print(&place, &mounts, site) {
                 Ok(print) => {
                     self.troubled.remove(&place);
                     print
@@ -71,9 +71,10 @@ impl Watch {
     }
 }
 
-fn print(place: &Path, site: &SiteIdentity) -> Result<Print, FileError> {
+fn print(place: &Path, mounts: &[PathBuf], site: &SiteIdentity) -> Result<Print, FileError> {
     let media = match FileOrFolder::open(place)? {
-        FileOrFolder::Folder(media) => media,
+        // Each stick below it is a place by itself.
+        FileOrFolder::Folder(media) => media.without(mounts),
         FileOrFolder::File(file) => {
             let marks = kit_media::marks(&file).map_err(durable::at("look at", place))?;
             return Ok(vec![(place.to_owned(), marks)]);

@@ -40,6 +40,10 @@ pub struct BundleFile {
     others_follow: bool,
     /// The parts that were made again from parity.
     rebuilt: Vec<usize>,
+    /// Its size in bytes, where it has one.
+    bytes: Option<u64>,
+    /// Why this copy of a bundle that is here already could not be used, where it was not copied to its end.
+    cut_off: Option<String>,
 }
 
 /// A file whose reading is a heartbeat.
@@ -83,6 +87,8 @@ impl BundleFile {
             is_read: false,
             others_follow: false,
             rebuilt: Vec::new(),
+            bytes,
+            cut_off: None,
         }
     }
 
@@ -98,6 +104,21 @@ impl BundleFile {
     /// The parts that were made again from parity.
     pub fn parts_rebuilt(&self) -> &[usize] {
         &self.rebuilt
+    }
+
+    /// Whether its blobs were read: then what is here of the bundle was copied from it.
+    pub fn was_copied(&self) -> bool {
+        self.is_read
+    }
+
+    /// That this copy of bundle `number`, which is here already, was not copied to its end.
+    pub fn cut_off(&self, number: u64) -> Option<String> {
+        let problem = self.cut_off.as_ref()?;
+        let name = &self.name;
+        Some(format!(
+            "`{name}`: this copy of bundle {number} is incomplete: {problem}; bundle {number} is here already, and nothing on this site depends on \
+             this copy; where it is meant for another site, copy it again from the centre"
+        ))
     }
 
     /// For whom the bundle says it is, unverified: for messages about bundles that are not ours.
@@ -178,6 +199,21 @@ impl BundleSource for BundleFile {
 
     fn is_on_media(&self) -> bool {
         true
+    }
+
+    fn is_here_already(&mut self, expected: &Content) {
+        let read = self.reader.read_index(expected);
+        let whole = read.and_then(|(index, _)| self.reader.bytes_in_all(&index));
+        self.cut_off = match (whole, self.bytes) {
+            (Ok(Some(whole)), Some(bytes)) if bytes < whole => {
+                Some(format!("it has {bytes} bytes of {whole}"))
+            }
+            (Err(ReadError::Truncated { .. }), Some(bytes)) => {
+                Some(format!("it ends after {bytes} bytes, before its content"))
+            }
+            // What else is wrong with a copy that nobody needs is nobody's concern.
+            _ => None,
+        };
     }
 
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {

@@ -48,6 +48,8 @@ pub struct Findings {
     pub outcome: Option<ImportOutcome>,
     /// The file that it came from.
     pub taken: Option<PathBuf>,
+    /// Whether its content was copied from the medium: what was here already is not.
+    pub copied: bool,
     /// The order to move by which this site follows the stream of `outcome`, when both were on the medium.
     pub moved: Option<String>,
     /// What freshness slips brought.
@@ -105,6 +107,17 @@ impl Findings {
             || acknowledged.is_some_and(|done| done.gone > 0 || done.renumbered.is_some())
     }
 
+    /// Takes note of what the source of `outcome` was good for: what was copied from it, or that it is no whole copy of what is here.
+    fn took(&mut self, source: &BundleFile) {
+        self.copied |= source.was_copied();
+        if let Some(
+            ImportOutcome::AlreadyActive { number, .. } | ImportOutcome::Rests { number, .. },
+        ) = &self.outcome
+        {
+            self.notes.extend(source.cut_off(*number));
+        }
+    }
+
     /// What acknowledgements did, one sentence each.
     pub fn acknowledgements(&self) -> Vec<String> {
         let Some(done) = &self.acknowledged else {
@@ -127,11 +140,23 @@ impl Findings {
 /// # Errors
 /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
 pub fn import(agent: &mut Agent, path: &Path) -> Result<Findings, AgentError> {
+    import_without(agent, path, &[])
+}
+
+/// The same, without what lies in the folders `apart`, which are read by themselves.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_without(
+    agent: &mut Agent,
+    path: &Path,
+    apart: &[PathBuf],
+) -> Result<Findings, AgentError> {
     let opened = FileOrFolder::open(path)?;
     set_aside::begin(agent)?;
     let read = match opened {
         FileOrFolder::File(file) => import_file(agent, path, file),
-        FileOrFolder::Folder(media) => import_folder(agent, &media),
+        FileOrFolder::Folder(media) => import_folder(agent, &media.without(apart)),
     };
     set_aside::end(agent)?;
     let mut findings = read?;
@@ -167,6 +192,7 @@ fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, A
         Some(intake::accept(agent, &mut source).map_err(|e| with_claim(e, &source, &agent.site))?);
     findings.rebuilt = source.parts_rebuilt().to_vec();
     findings.taken = Some(path.to_owned());
+    findings.took(&source);
     Ok(findings)
 }
 
@@ -349,10 +375,11 @@ fn take_newest(
         }
         let accepted = open_bundle(agent, media, path)
             .map(BundleFile::others_follow)
-            .and_then(|mut source| intake::try_accept(agent, &mut source));
+            .and_then(|source| accepted(agent, source));
         match accepted {
-            Ok(outcome) => {
+            Ok((outcome, source)) => {
                 findings.outcome = Some(outcome);
+                findings.took(&source);
                 findings.taken = Some(media.path().join(path));
                 taken = Some(number);
             }
@@ -371,12 +398,13 @@ fn take_newest(
     }
     for (path, number, error) in lacking.into_iter().rev() {
         let again = match (taken, &trouble) {
-            (Some(first), None) if number > first => open_bundle(agent, media, &path)
-                .and_then(|mut source| intake::try_accept(agent, &mut source)),
+            (Some(first), None) if number > first => {
+                open_bundle(agent, media, &path).and_then(|source| accepted(agent, source))
+            }
             _ => Err(error),
         };
         match again {
-            Ok(outcome) => {
+            Ok((outcome, source)) => {
                 if let (Some(first), Some(before)) = (taken, &findings.taken) {
                     let name = text::file_name(before);
                     findings.notes.push(format!(
@@ -384,6 +412,7 @@ fn take_newest(
                     ));
                 }
                 findings.outcome = Some(outcome);
+                findings.took(&source);
                 findings.taken = Some(media.path().join(path));
                 taken = Some(number);
             }
@@ -401,6 +430,15 @@ fn take_newest(
         trouble = rebuilding::complete(agent, media, findings, &offers).err();
     }
     trouble.map_or(Ok(()), Err)
+}
+
+/// What came of a bundle, with its source.
+fn accepted(
+    agent: &mut Agent,
+    mut source: BundleFile,
+) -> Result<(ImportOutcome, BundleFile), AgentError> {
+    let outcome = intake::try_accept(agent, &mut source)?;
+    Ok((outcome, source))
 }
 
 /// Reports a refusal before the next bundle is tried, as long as each has a separate report; `late` are the others.

@@ -17,7 +17,7 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::slip::{MAGIC, MAX_TEXT_BYTES, Slip, SlipError};
 use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustedMetadata, trust};
 
-use super::{BundleSource, Offer, accept_metadata};
+use super::{BundleSource, Offer, accept_metadata, known};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -214,7 +214,7 @@ fn accept(
         refuse_unless_newer(agent, name, accepted, &floors)?;
     }
     let row = generations::one(db, accepted.number)?;
-    if row.is_some_and(|row| intake::contradicts(&agent.site, &row, &offer)) {
+    if row.is_some_and(|row| known::contradicts(&agent.site, &row, &offer)) {
         let message = format!(
             "this site knows another bundle {} than the slip names",
             accepted.number

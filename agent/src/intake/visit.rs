@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use outhaul_host::mounts::mounts_below;
 use outhaul_kit::media::Media;
 use outhaul_kit::text;
 use rusqlite::Connection;
@@ -48,7 +49,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         };
         let row = generations::one(db, number)?;
         let state = row.as_ref().map_or("gone", |row| row.state.shown());
-        let mut now = format!("bundle {number} was copied from it, and is {state} now");
+        let mut now = format!("bundle {number} {}, and is {state} now", visit.came());
         if let (None, Some(row)) = (blocked, row) {
             let note = shortened(&row.note.to_string()).replace('\n', " ");
             // Only what changed since is reported anew: it went on, or it waits for something else.
@@ -75,7 +76,10 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
 /// As [`media::import`] and [`report::export`]; it was logged already.
 pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<(), AgentError> {
     note_visit(agent, place, None, None, None);
-    let read = media::import(agent, place).map_err(|error| error.while_reading(place));
+    // Each stick that is mounted below a watched folder is a watched place by itself.
+    let apart = mounts_below(&[place.to_owned()]);
+    let read = media::import_without(agent, place, &apart);
+    let read = read.map_err(|error| error.while_reading(place));
     let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));
     let exported = if agent.config.export_to_media && !stop {
         export_where_wanted(agent, place, there)
@@ -154,6 +158,7 @@ fn note_reports(agent: &mut Agent, place: &Path, change: impl FnOnce(&mut Report
                 is_file: false,
                 blocked: None,
                 left: None,
+                was_here: false,
                 newest_before: None,
                 cut_off: false,
                 reports: None,
@@ -277,6 +282,7 @@ fn note_visit(
         is_file,
         blocked,
         left,
+        was_here: read.is_some_and(|read| read.as_ref().is_ok_and(|found| !found.copied)),
         newest_before: None,
         cut_off: false,
         reports,
@@ -288,7 +294,12 @@ fn note_visit(
     };
     let noted = agent.commit(|db, author| {
         let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
+        let before = all.iter().find(|known| known.place == place);
+        let before = before.and_then(|known| known.newest_before);
         all.retain(|known| known.place != place);
+        // What could not go on may have been here before this was read.
+        let is_old = |number| before.is_some_and(|before| number <= before);
+        visit.was_here |= visit.blocked.is_some_and(is_old);
         // One at a time: what another start had begun was cut off.
         close(db, &mut all)?;
         visit.at_ms = author.reading.wall_ms();

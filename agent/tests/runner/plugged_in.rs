@@ -114,3 +114,43 @@ fn a_full_stick_is_tried_again_when_there_is_room() {
     let printed = said(&site);
     assert!(!printed.contains("not written"), "{printed}");
 }
+
+#[test]
+fn a_stick_below_a_watched_folder_is_read_once() {
+    let watched = tempfile::tempdir().unwrap();
+    let stick = Stick::below(watched.path(), "stick");
+    let Some(stick) = stick.filter(Stick::is_mounted) else {
+        return skipped("only root can mount a small file system");
+    };
+    let centre = Centre::new();
+    let site = watching(&centre, watched.path());
+    fs::create_dir(stick.path().join("reports")).unwrap();
+    // A file that is refused is reported once for each time that it is read.
+    let whole = fs::read(centre.publish(&Draft::hello("one"))).unwrap();
+    fs::write(
+        stick.path().join("one.outhaul"),
+        &whole[..whole.len() - 2048],
+    )
+    .unwrap();
+    let service = Service::start(&site);
+    service.wait_for("reports up to");
+    site.ok(&["run", "--once"]);
+    let status = site.status();
+    let media = status["media"].as_array().unwrap();
+    let said = |place: &Path| {
+        let place = place.to_str().unwrap();
+        let mut all = media.iter().filter(|one| one["place"] == place);
+        all.next()
+            .map(|one| one["text"].as_str().unwrap().to_owned())
+    };
+    let of_stick = said(stick.path()).unwrap();
+    assert!(of_stick.contains("one.outhaul"), "{status}");
+    let of_folder = said(watched.path()).unwrap_or_default();
+    assert!(!of_folder.contains("one.outhaul"), "{status}");
+    let log = site.reports();
+    let refused = log
+        .iter()
+        .filter(|report| described(&report.event).starts_with("refusal "));
+    assert_eq!(refused.count(), 1);
+    drop(service);
+}

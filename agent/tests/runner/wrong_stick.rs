@@ -211,6 +211,51 @@ fn the_line_of_a_stick_follows_the_bundle_that_waited_when_it_was_read() {
 }
 
 #[test]
+fn a_copy_of_the_active_bundle_that_ends_early_is_named_and_nothing_depends_on_it() {
+    let (centre, site) = running();
+    let two = centre.publish(&Draft::hello("two"));
+    site.take(&two);
+    let bytes = fs::read(&two).unwrap();
+    let stick = tempfile::tempdir().unwrap();
+    let copy = stick.path().join("two.outhaul");
+    let applied = site.applied();
+    for end in [bytes.len() - 512, bytes.len() - 1024 - 700] {
+        fs::write(&copy, &bytes[..end]).unwrap();
+        for path in [&copy, stick.path()] {
+            let again = site.import(path);
+            assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+            let said = stderr(&again);
+            let words = format!(
+                "`two.outhaul`: this copy of bundle 2 is incomplete: it has {end} bytes of {}; bundle 2 is here already, and nothing on this site \
+                 depends on this copy",
+                bytes.len()
+            );
+            assert!(said.contains(&words), "{said}");
+        }
+    }
+    let line = || {
+        let printed = stdout(&site.run(&["status"]));
+        let start = format!("stick `{}`: ", stick.path().display());
+        let line = printed.lines().find_map(|line| line.split_once(&start));
+        line.unwrap_or_else(|| panic!("{printed}")).1.to_owned()
+    };
+    assert!(
+        line().contains("this copy of bundle 2 is incomplete"),
+        "{}",
+        line()
+    );
+    assert_eq!(site.applied(), applied);
+    // Nothing was copied from it, whatever becomes of the bundle.
+    site.ok(&["rollback"]);
+    let said = line();
+    assert!(
+        said.starts_with("bundle 2 was here already when it was read, and is "),
+        "{said}"
+    );
+    assert!(!said.contains("copied from it"), "{said}");
+}
+
+#[test]
 fn a_copy_that_the_disk_of_the_site_damaged_is_not_held_against_the_bundle() {
     let (centre, site) = running();
     site.ok(&["hold", "--why", "harvest"]);

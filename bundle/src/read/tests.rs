@@ -44,6 +44,20 @@ fn a_bundle_may_end_after_its_index_if_nobody_asks_for_blobs() {
 }
 
 #[test]
+fn how_many_bytes_there_are_in_all_is_known_once_the_index_is_read() {
+    let fake = fake();
+    let bytes = fake.to_bytes().unwrap();
+    // Of one that ends early, too.
+    for end in [bytes.len(), bytes.len() - 1024 - 600] {
+        let mut reader = BundleReader::new(&bytes[..end], Limits::default());
+        reader.read_metadata().unwrap();
+        let (index, _) = reader.read_index(&fake.expected_index()).unwrap();
+        let all = reader.bytes_in_all(&index).unwrap();
+        assert_eq!(all, Some(bytes.len() as u64));
+    }
+}
+
+#[test]
 fn a_blob_that_is_there_already_is_checked_but_not_written() {
     let fake = fake();
     let bytes = fake.to_bytes().unwrap();

@@ -56,6 +56,23 @@ fn fifo(path: &Path) {
 }
 
 #[test]
+fn a_folder_that_is_looked_at_by_itself_is_in_no_listing() {
+    let fixture = Fixture::new();
+    for folder in ["apart/deep", "other"] {
+        fs::create_dir_all(fixture.stick(folder)).unwrap();
+    }
+    for file in ["apart/a", "apart/deep/b", "other/c", "d"] {
+        fs::write(fixture.stick(file), "").unwrap();
+    }
+    let apart = [fixture.stick("apart"), fixture.folder.path().join("stick")];
+    let listed = |media: Media| media.files(BOUNDS, |_| true).unwrap().files;
+    let media = || Media::open(&fixture.folder.path().join("stick")).unwrap();
+    let names = ["d", "other/c"].map(PathBuf::from);
+    assert_eq!(listed(media().without(&apart)), names);
+    assert_eq!(listed(media()).len(), 4);
+}
+
+#[test]
 fn a_write_makes_its_folders_and_leaves_nothing_else() {
     let fixture = Fixture::new();
     let media = fixture.media();

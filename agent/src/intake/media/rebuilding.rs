@@ -96,6 +96,7 @@ pub(super) fn complete(
         match tried(agent, media, path)? {
             Tried::Whole(outcome, rebuilt) => {
                 (findings.outcome, findings.rebuilt) = (Some(outcome), rebuilt);
+                findings.copied = true;
                 return Ok(());
             }
             Tried::Lies(error) => first = Some(error),
@@ -121,6 +122,7 @@ pub(super) fn complete(
                     }
                 }
                 (findings.outcome, findings.rebuilt) = (Some(outcome), rebuilt);
+                findings.copied = true;
                 return Ok(());
             }
         }

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
+use outhaul_bundle::{Digest, Index};
 use outhaul_reconcilers::{Desired, outcome, shortened};
 
 pub use crate::state::holds::{forget, sentence};
@@ -17,8 +17,8 @@ use super::index_of;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
-use crate::state::floors;
 use crate::state::holds::{self, AssignmentHold};
+use crate::state::{self, floors, key};
 
 /// Every held assignment, by name.
 ///
@@ -142,6 +142,23 @@ pub fn is_same(index: &Index, kept: &Desired) -> bool {
     index.assignments.contains(&kept.assignment)
 }
 
+/// What was found of an assignment last; of one of which nothing was, only its name.
+fn last_known(agent: &Agent, name: &str) -> Result<Option<AssignmentResult>, AgentError> {
+    let known: Option<Vec<AssignmentResult>> = state::meta(agent.store.read(), key::RESULTS)?;
+    let mut known = known.unwrap_or_default().into_iter();
+    if let Some(found) = known.find(|found| found.name.as_str() == name) {
+        return Ok(Some(found));
+    }
+    // A hold was given by a name of an assignment.
+    Ok(name.parse().ok().map(|name| AssignmentResult {
+        name,
+        status: ComplianceStatus::Failed,
+        config_version: Digest::of(b""),
+        message: String::new(),
+        steps: Vec::new(),
+    }))
+}
+
 /// How the held assignments stand beside bundle `index`. One whose content differs from the bundle's is not as
 /// desired, and says by whose decision.
 ///
@@ -154,23 +171,29 @@ pub fn results(agent: &Agent, index: &Index) -> Result<Vec<AssignmentResult>, Ag
             let wanted = generation::desired(&agent.state_folder, index, &agent.site.name)
                 .into_iter()
                 .find(|desired| desired.assignment.name.as_str() == name);
-            // One that neither runs nor is wanted has nothing to be said of.
-            if let Some(wanted) = wanted {
-                let message = sentence(&hold, hold.generation);
-                let held = vec![StepResult::held(message.clone())];
-                results.push(match hold.generation {
-                    None => {
-                        let waits = ComplianceStatus::InProgress;
-                        outcome::result(&wanted, waits, &message, held)
-                    }
-                    Some(number) => {
-                        let unknown = format!(
-                            "{message}; bundle {number} is not here, and what runs cannot be compared with it"
-                        );
-                        outcome::failed(&wanted, &unknown, held)
-                    }
-                });
-            }
+            let message = sentence(&hold, hold.generation);
+            let step = vec![StepResult::held(message.clone())];
+            let unknown = hold.generation.map(|number| {
+                format!(
+                    "{message}; bundle {number} is not here, and what runs cannot be compared with it"
+                )
+            });
+            results.extend(match (wanted, unknown) {
+                // One that neither runs nor is wanted has nothing to be said of.
+                (None, None) => None,
+                (Some(wanted), None) => {
+                    let waits = ComplianceStatus::InProgress;
+                    Some(outcome::result(&wanted, waits, &message, step))
+                }
+                (Some(wanted), Some(unknown)) => Some(outcome::failed(&wanted, &unknown, step)),
+                // The bundle does not have it, and nothing here says how it is to be.
+                (None, Some(unknown)) => last_known(agent, &name)?.map(|known| AssignmentResult {
+                    status: ComplianceStatus::Failed,
+                    message: shortened(&unknown),
+                    steps: step,
+                    ..known
+                }),
+            });
             continue;
         };
         agent.heartbeat.beat();

@@ -25,7 +25,7 @@ use crate::roots;
 use crate::runner::tidy;
 use crate::runner::{self, Transition};
 use crate::state::generations::{self, Generation, is_taken_back};
-use crate::state::{self, Note, StateError, floors, key};
+use crate::state::{self, Note, StateError, floors, holds, key};
 
 /// A bundle of the stream that this site follows again.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ pub(super) fn stage(
         .map_err(|error| of_unpacking(source.name(), error))
 }
 
-/// A copy that did not come to its end leaves nothing.
+/// A copy that did not come to its end leaves nothing of itself.
 pub(super) fn take_back(
     agent: &mut Agent,
     number: u64,
@@ -248,7 +248,11 @@ fn leave_nothing(
     let lost = Transition::new(Event::CopyLost(number), why);
     runner::transition(agent, &lost)?;
     crate::durable::remove_tree(&agent.state_folder.generation(number).with_extension("new"))?;
-    crate::durable::remove_tree(&agent.state_folder.generation(number))?;
+    // What a held assignment keeps may be there from before, though nothing vouches for it as a whole: no copy was as good yet.
+    let held = holds::of_assignments(agent.store.read())?;
+    if held.values().all(|hold| hold.generation != Some(number)) {
+        crate::durable::remove_tree(&agent.state_folder.generation(number))?;
+    }
     if blobs_too {
         blobs.take_back()?;
     }

@@ -5,9 +5,10 @@
 
 use std::fs;
 
+use outhaul_bundle::report::{ComplianceStatus, ReportEvent};
 use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::site::{Site, assert_reports, stdout};
+use crate::site::{Site, assert_reports, stdout, tree};
 
 fn two(centre: &Centre, text: &str) -> std::path::PathBuf {
     let load = |name: &str| Load::new(name).file("a", text);
@@ -152,4 +153,52 @@ fn a_newer_bundle_waits_where_a_restored_site_has_no_content_for_a_held_assignme
     as_advised.take(&third);
     keeps_two(&as_advised);
     waits_until_it_is_released(&machine(), &third);
+}
+
+#[test]
+fn a_copy_that_ends_early_takes_nothing_of_what_a_held_assignment_keeps() {
+    let (centre, site, [second, third]) = held();
+    lose_database(&site);
+    let folder = site.state().join("generations/2");
+    fs::write(folder.join("metadata/timestamp.json"), "{}").unwrap();
+    site.ok(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let before = tree(&folder);
+    let bytes = fs::read(&second).unwrap();
+    let short = site.folder.path().join("short.outhaul");
+    for end in [bytes.len() - 1024 - 600, bytes.len() - 512] {
+        fs::write(&short, &bytes[..end]).unwrap();
+        assert_reports(&site.import(&short), 4, &["the file is incomplete"]);
+        assert_eq!(tree(&folder), before);
+    }
+    site.take(&second);
+    site.take(&third);
+    keeps_two(&site);
+}
+
+#[test]
+fn a_held_assignment_that_the_active_bundle_does_not_have_is_reported_where_its_content_is_gone() {
+    let (centre, site, _) = held();
+    let load = Load::new("other").file("a", "four");
+    site.take(&centre.publish(&Draft::new([load])));
+    let applied = site.applied();
+    assert_eq!(applied["hello/a"], b"two");
+    fs::remove_dir_all(site.state().join("generations/2")).unwrap();
+    let stick = tempfile::tempdir().unwrap();
+    site.ok(&["run", "--once"]);
+    site.ok(&["export", stick.path().to_str().unwrap()]);
+    let reports = site.read_reports(stick.path());
+    let last = reports.iter().rev().find_map(|report| match &report.event {
+        ReportEvent::Observation(observed) => Some(observed),
+        _ => None,
+    });
+    let held = last
+        .unwrap()
+        .assignments
+        .iter()
+        .find(|one| one.name.as_str() == "hello");
+    let held = held.unwrap();
+    assert_eq!(held.status, ComplianceStatus::Failed);
+    assert!(held.message.contains("held by ann: repair"), "{held:?}");
+    assert!(held.message.contains("bundle 2 is not here"), "{held:?}");
+    assert_eq!(site.applied(), applied);
 }

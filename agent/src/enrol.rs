@@ -18,11 +18,13 @@ use crate::config::{self, AgentConfig};
 use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
+use crate::keys;
 use crate::request::{Asking, write_request};
+use crate::roots;
 use crate::runner::held::Lacking;
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, key};
+use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, identity, key};
 use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
@@ -83,11 +85,12 @@ pub fn enrol(
     let kit_key = kit.key();
     let (_lock, config, lost) = claimed(state_folder)?;
     // Opening a database that is gone would make an empty one in its place.
-    if state::check_enrolled(state_folder).is_err() && lost {
-        former::check(state_folder, &fleet, &site_name)?;
+    if state::check_enrolled(state_folder).is_err() {
+        former::check(state_folder, (&fleet, &site_name), lost)?;
     }
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
+        identity::check(state_folder, store.read())?;
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
             || site.stream != stream
         {
@@ -107,9 +110,7 @@ pub fn enrol(
             adopt_changed,
         );
     }
-    if lost {
-        former::check(state_folder, &fleet, &site_name)?;
-    }
+    former::check(state_folder, (&fleet, &site_name), lost)?;
     let key = load_or_make_key(state_folder)?;
     let site = SiteIdentity {
         fleet,
@@ -134,6 +135,8 @@ pub fn enrol(
         let now = reading.policy();
         let shown = kept_floors::store(state_folder, (&trusted, &site.stream), now, lost, db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
+        state::set_meta(db, key::KIT_ROOT, roots::version_of(&trusted).as_ref())?;
+        keys::bind(db, &key)?;
         let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
         let values = adopted.values.clone();
         let lost = lost.then(|| Lost::known_again(state_folder, db, values, shown));
@@ -152,12 +155,7 @@ pub fn enrol(
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
         Ok::<_, StateError>((adopted, lost, lacking))
     })?;
-    // The site is enrolled: a copy that cannot be written is no reason to fail.
-    if let Err(error) = holds::beside::keep(state_folder, store.read()) {
-        tracing::warn!(
-            "the copy of the holds beside the database (`holds.json`) is not up to date, and is written at the next start: {error}"
-        );
-    }
+    keep_beside(state_folder, &store);
     Ok(Enrolled {
         site,
         request,
@@ -170,6 +168,20 @@ pub fn enrol(
     })
 }
 
+/// The site is enrolled: a copy of what the database has that cannot be written beside it is no reason to fail.
+fn keep_beside(state_folder: &StateFolder, store: &Store) {
+    if let Err(error) = holds::beside::keep(state_folder, store.read()) {
+        tracing::warn!(
+            "the copy of the holds beside the database (`holds.json`) is not up to date, and is written at the next start: {error}"
+        );
+    }
+    if let Err(error) = identity::keep(state_folder, store.read()) {
+        tracing::warn!(
+            "which site this is (`site.json`) is not up to date beside the database, and is written at the next start: {error}"
+        );
+    }
+}
+
 /// The same site enrols by another kit, or by the same one again.
 fn known_again(
     state_folder: &StateFolder,
@@ -179,6 +191,7 @@ fn known_again(
     adopt_changed: bool,
 ) -> Result<Enrolled, AgentError> {
     let (site, key) = again::enrol_again(state_folder, store, site, kit, &config.clock)?;
+    keep_beside(state_folder, store);
     let seal_key = seal_key(state_folder)?;
     let kit_key = kit.key();
     let asking = Asking::first(&kit_key, &seal_key);

@@ -18,6 +18,7 @@ use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
 use crate::orders;
+use crate::runner::tidy;
 use crate::state::outbox::{self, WaitingReports};
 use crate::state::{self, StateError, key};
 
@@ -147,6 +148,8 @@ fn write_reports(
     folder: &Path,
     there: &mut OnMedium,
 ) -> Result<Exported, AgentError> {
+    // What leaves this site is known here from then on, also when the database is exchanged for an older copy.
+    tidy::keep_identity(agent)?;
     let media = Media::open(folder)?;
     there.forget_if_exchanged(&media);
     let mut exported = Exported::default();
@@ -205,6 +208,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
     })?;
     let ca = agent.config.hub.ca.as_deref();
     let client = agent.facilities.server(&url, ca, &agent.site.hub_ca)?;
+    tidy::keep_identity(agent)?;
     let mut sent = Sent::default();
     if let Some(request) = wanted_request(agent, orders::request_waits(agent.store.read())?)? {
         // A hub that does not take it says so; the reports are tried all the same.

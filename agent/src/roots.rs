@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use outhaul_signer::MetadataSource;
 use outhaul_signer::trust::SourceError;
+use outhaul_signer::{MetadataSource, TrustedMetadata};
 
 use crate::agent::Agent;
 use crate::durable;
@@ -44,6 +44,17 @@ impl MetadataSource for Roots<'_> {
         }
         Ok(found)
     }
+}
+
+/// The version of the root in metadata that was verified.
+pub(crate) fn version_of(trusted: &TrustedMetadata) -> Option<u64> {
+    let root: serde_json::Value = serde_json::from_slice(trusted.0.get("root.json")?).ok()?;
+    root.get("signed")?.get("version")?.as_u64()
+}
+
+/// The name under which a root of this version is kept, and carried.
+pub(crate) fn file_name(version: u64) -> String {
+    format!("{version}.root.json")
 }
 
 /// Keeps the roots that an accepted offer passed: the apply helper follows the same chain.

@@ -259,7 +259,7 @@ fn busy(roots: &[PathBuf]) -> bool {
 ///
 /// An agent's reports (`outbox`), its list of sticks and refusals, what kept a bundle away, the bundle that it calls rejected and the
 /// steps to that (`journal`), calls to the service, its lower bound of time, what it reported last, the folder that it applies to, and the marks of files that it read; a hub's list of refusals,
-/// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; what was pulled today; locks; and the cache of
+/// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; what was pulled today; how many reports there are (`site.json`); locks; and the cache of
 /// fetched repositories.
 fn is_record(line: &str) -> bool {
     const META: [&str; 12] = [
@@ -289,9 +289,15 @@ fn is_record(line: &str) -> bool {
     ];
     let Some((place, row)) = line.split_once(": ") else {
         let name = Path::new(line).file_name().unwrap_or_default();
-        let own = ["lock", "serve.lock", "serve.json", "pulled.json"]
-            .iter()
-            .any(|own| name == *own);
+        let own = [
+            "lock",
+            "site.json",
+            "serve.lock",
+            "serve.json",
+            "pulled.json",
+        ]
+        .iter()
+        .any(|own| name == *own);
         let marks = line.contains("/generations/")
             && (line.contains("/marks/") || line.ends_with("/marks"));
         return own || marks || line.contains("/cache/") || line.ends_with("/cache");

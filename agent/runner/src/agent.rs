@@ -23,6 +23,7 @@ use crate::reconcilers::BundleReconcilers;
 use crate::rehearsal::Rehearsal;
 use crate::state::clock::{self, ClockReading};
 use crate::state::floors;
+use crate::state::identity;
 use crate::state::inventory;
 use crate::state::outbox::Author;
 use crate::state::{self, SiteIdentity, StateError, Store};
@@ -64,7 +65,7 @@ impl Agent {
         let config = config::load(&state_folder.config())?;
         state_folder.create()?;
         let store = Store::open(&state_folder.database())?;
-        let site = state::site(store.read())?;
+        let site = identity::check(&state_folder, store.read())?;
         let key = keys::key_in_use(&state_folder, store.read())?;
         let heartbeat = Heartbeat::default();
         Ok(Self {
@@ -115,6 +116,7 @@ impl Agent {
         state::check_enrolled(&state_folder)?;
         let lock = state_folder.lock()?;
         let mut agent = Self::open(state)?;
+        agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);
         Ok(agent)
     }

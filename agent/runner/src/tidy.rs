@@ -16,7 +16,7 @@ use crate::former_keys;
 use crate::generation;
 use crate::kept;
 use crate::machine::{Event, Work};
-use crate::state::{floors, generations, holds};
+use crate::state::{StateError, floors, generations, holds, identity};
 use crate::state_folder::StateFolder;
 
 /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
@@ -27,6 +27,7 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if agent.rehearsal.is_some() {
         return Ok(());
     }
+    keep_identity(agent)?;
     // A database that somebody put back knows less than the disk: nothing is removed by its word.
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
@@ -69,6 +70,26 @@ pub fn keep_holds(agent: &Agent) {
         tracing::warn!(
             "the copy of the holds beside the database (`holds.json`) is not up to date, and is written at the next start: {error}"
         );
+    }
+}
+
+/// Writes which site this is beside the database, and how far its reports are numbered.
+///
+/// # Errors
+/// [`StateError`] where the database is another site's, or an older copy: nothing may go on with it. That the file cannot be written is no
+/// reason to fail: it is written at the next opportunity.
+pub fn keep_identity(agent: &Agent) -> Result<(), StateError> {
+    if agent.rehearsal.is_some() {
+        return Ok(());
+    }
+    match identity::keep(&agent.state_folder, agent.store.read()) {
+        Err(StateError::File(error)) => {
+            tracing::warn!(
+                "which site this is (`site.json`) is not up to date beside the database, and is written later: {error}"
+            );
+            Ok(())
+        }
+        done => done,
     }
 }
 

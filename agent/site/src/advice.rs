@@ -85,6 +85,10 @@ fn wait_for(holder: &Holder) -> String {
             "a command is at work on this site (`fuser -v {}` names its process)",
             outhaul_kit::text::quoted(lock)
         ),
+        Holder::Folder(folder) => format!(
+            "a process whose file `lock` was removed is at work on this site (`fuser -v {}` names it)",
+            outhaul_kit::text::quoted(folder)
+        ),
     };
     format!("{who}: wait until it has ended; `outhaul-agent status` shows then what came of it")
 }

@@ -83,9 +83,21 @@ pub fn key_in_use(state_folder: &StateFolder, db: &Connection) -> Result<Signing
         return Ok(key);
     }
     Err(unusable(format!(
-        "`{}` is not the key {wanted:.12} that this site signs with",
-        state_folder.key().display()
+        "`{}` is the key {:.12}, and the database of this site signs with {wanted:.12}: one of the two is another site's, or an older copy",
+        state_folder.key().display(),
+        key.public().id()
     )))
+}
+
+/// Notes which key the database signs with, where it does not say so: from now on no other one is taken for it.
+///
+/// # Errors
+/// [`StateError`] of the database.
+pub fn bind(db: &Connection, signing: &SigningKey) -> Result<(), StateError> {
+    match state::meta::<String>(db, key::KEY_ID)? {
+        Some(_) => Ok(()),
+        None => state::set_meta(db, key::KEY_ID, Some(&signing.public().id())),
+    }
 }
 
 fn next_key(state_folder: &StateFolder) -> Result<SigningKey, StateError> {

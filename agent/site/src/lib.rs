@@ -15,6 +15,7 @@ pub mod machine;
 pub mod offer;
 pub mod rehearsal;
 pub mod request;
+pub mod same_file;
 pub mod secrets;
 pub mod state;
 pub mod state_folder;

@@ -5,26 +5,17 @@
 //! A report row is written in the transaction of the change that it reports, so that neither can exist
 //! without the other. A damaged file is never replaced silently: the floors in it guard the site.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
-use rusqlite::backup::Backup;
-use rusqlite::config::DbConfig;
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
-};
+use rusqlite::{Connection, OptionalExtension};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use outhaul_kit::percent;
-
-use crate::durable::{self, at};
+use crate::durable::at;
 use crate::state_folder::StateFolder;
 
 pub mod clock;
@@ -34,21 +25,24 @@ pub mod events;
 pub mod floors;
 pub mod generations;
 pub mod holds;
+pub mod identity;
 pub mod inventory;
 mod migrate;
 pub mod note;
 pub mod outbox;
 mod place;
 pub mod refusal;
+pub(crate) mod rescue;
 pub mod returns;
 pub mod soak;
+mod store;
 
 pub use error::StateError;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
 pub use note::Note;
-
-use place::Place;
+pub use rescue::Former;
+pub use store::Store;
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +110,9 @@ pub mod key {
     pub const APPROVED: &str = "approved";
     /// The number of the order by which this site was revoked.
     pub const REVOKED: &str = "revoked";
-    /// Id of the key in use, once an order changed it.
+    /// Version of the fleet's root in the kit: the ones after it were passed here.
+    pub const KIT_ROOT: &str = "kit-root";
+    /// Id of the key in use.
     pub const KEY_ID: &str = "key-id";
     /// The public half of the key that opens what is sealed for this site, once an order changed it.
     pub const SEAL_KEY: &str = "seal-key";
@@ -213,205 +209,6 @@ pub fn doing(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StateError {
         doing: what,
         source,
     }
-}
-
-/// What SQLite writes to open a database, in bytes, and a little more.
-const NEEDED_TO_OPEN: u64 = 64 * 1024;
-
-/// The open database.
-#[derive(Debug)]
-pub struct Store {
-    connection: Connection,
-    /// The file that was opened; absent for a copy in memory, and where nothing is written.
-    place: Option<Place>,
-}
-
-impl Drop for Store {
-    /// SQLite tidies up by name when the last one closes a database: the files of another one in its place are not this one's.
-    fn drop(&mut self) {
-        if self.check_place().is_err() {
-            let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-            // It is closed either way, and there is nobody to tell.
-            let _ = self.connection.set_db_config(without, true);
-        }
-    }
-}
-
-impl Store {
-    /// Opens the database, creating or migrating it.
-    ///
-    /// # Errors
-    /// [`StateError`]; a damaged file is an error and stays as it is.
-    pub fn open(path: &Path) -> Result<Self, StateError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // SQLite would let others read a new one; what it writes beside it gets the mode of this. What is wrong with the place, it says.
-        let mut new = OpenOptions::new();
-        let _ = new
-            .write(true)
-            .create_new(true)
-            .mode(durable::SECRET_MODE)
-            .open(path);
-        let open = || -> Result<Connection, rusqlite::Error> {
-            let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(Duration::from_secs(10))?;
-            connection.pragma_update(None, "journal_mode", "WAL")?;
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.pragma_update(None, "foreign_keys", true)?;
-            // The agent's rows are few; SQLite's default cache of 2 MiB is memory for nothing.
-            connection.pragma_update(None, "cache_size", -256)?;
-            Ok(connection)
-        };
-        let mut connection = open().map_err(|error| damaged(path, "open", error))?;
-        match migrate::migrate(&mut connection) {
-            Err(StateError::Database { doing, source }) => Err(damaged(path, doing, source)),
-            Err(other) => Err(other),
-            Ok(()) => Ok(Self {
-                connection,
-                place: Some(Place::of(path)?),
-            }),
-        }
-    }
-
-    /// Opens the database where there is no space to open it as always: nothing is written, and no other process may
-    /// have it open.
-    ///
-    /// # Errors
-    /// [`StateError`]
-    pub fn open_without_space(path: &Path) -> Result<Self, StateError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let open = || -> Result<Connection, rusqlite::Error> {
-            let connection = Connection::open_with_flags(path, flags)?;
-            // With this, what is shared between processes is in memory, and no file.
-            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-            connection.pragma_update(None, "query_only", true)?;
-            Ok(connection)
-        };
-        let connection = open().map_err(doing("open"))?;
-        Ok(Self::unplaced(connection))
-    }
-
-    /// Opens the database on a file system that is mounted read-only: nothing is written. What was committed and stands beside the
-    /// database only, such as after a power cut, would be left out: then it is not opened.
-    ///
-    /// # Errors
-    /// [`StateError`]
-    pub fn open_read_only(path: &Path) -> Result<Self, StateError> {
-        let beside = path.with_file_name("agent.db-wal");
-        if std::fs::metadata(&beside).is_ok_and(|found| found.len() > 0) {
-            let folder = path.parent().unwrap_or(path).to_owned();
-            return Err(StateError::ReadOnly {
-                folder,
-                doing: "read what is beside it",
-            });
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_URI
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let named = percent::encoded_bytes(path.as_os_str().as_encoded_bytes());
-        let uri = format!("file:{named}?immutable=1");
-        let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
-        Ok(Self::unplaced(connection))
-    }
-
-    /// A copy of all that is committed, in memory: what is written into it is gone with it.
-    ///
-    /// # Errors
-    /// [`StateError`]
-    pub fn copy(&self) -> Result<Self, StateError> {
-        let mut connection = Connection::open_in_memory().map_err(doing("copy"))?;
-        {
-            let backup = Backup::new(&self.connection, &mut connection).map_err(doing("copy"))?;
-            backup
-                .run_to_completion(1024, Duration::ZERO, None)
-                .map_err(doing("copy"))?;
-        }
-        connection
-            .pragma_update(None, "foreign_keys", true)
-            .map_err(doing("copy"))?;
-        Ok(Self::unplaced(connection))
-    }
-
-    fn unplaced(connection: Connection) -> Self {
-        Self {
-            connection,
-            place: None,
-        }
-    }
-
-    /// For reading outside a transaction.
-    pub fn read(&self) -> &Connection {
-        &self.connection
-    }
-
-    /// Whether the file at the path is still the one that was opened.
-    ///
-    /// # Errors
-    /// [`StateError::Exchanged`] where it is not: what is committed then is in no file that anybody finds again.
-    pub fn check_place(&self) -> Result<(), StateError> {
-        self.place.as_ref().map_or(Ok(()), Place::check)
-    }
-
-    /// Runs `work` in one transaction: all of it is committed, and durable, or none of it.
-    ///
-    /// # Errors
-    /// What `work` or the commit says; [`StateError::Exchanged`] where the database is not at its path any more.
-    pub fn commit<T, E: From<StateError>>(
-        &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        self.check_place()?;
-        // Immediate: two processes queue up here instead of failing in the middle.
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(doing("begin"))?;
-        let value = work(&transaction)?;
-        // Somebody may have waited for others, or have worked for a while.
-        self.place.as_ref().map_or(Ok(()), Place::check)?;
-        transaction.commit().map_err(doing("commit"))?;
-        Ok(value)
-    }
-}
-
-fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateError {
-    match source.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StateError::Damaged {
-            path: path.to_owned(),
-            problem: source.to_string(),
-        },
-        _ if has_no_space(path, source.sqlite_error_code()) => StateError::NoSpace {
-            folder: path.parent().unwrap_or(path).to_owned(),
-            doing: what,
-        },
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
-            if durable::is_read_only(path.parent().unwrap_or(path)) =>
-        {
-            StateError::ReadOnly {
-                folder: path.parent().unwrap_or(path).to_owned(),
-                doing: what,
-            }
-        }
-        _ => StateError::Database {
-            doing: what,
-            source,
-        },
-    }
-}
-
-/// Whether a full disk explains what SQLite says: to open a database it makes a small file beside it, and calls it an I/O
-/// error when there is no room for that.
-fn has_no_space(path: &Path, code: Option<ErrorCode>) -> bool {
-    let fits = [
-        ErrorCode::DiskFull,
-        ErrorCode::CannotOpen,
-        ErrorCode::SystemIoFailure,
-    ];
-    let folder = path.parent().unwrap_or(path);
-    code.is_some_and(|code| fits.contains(&code))
-        && durable::free_bytes(folder).is_ok_and(|free| free < NEEDED_TO_OPEN)
 }
 
 /// One value by its name.

@@ -1,27 +1,22 @@
-//! Where everything lies below the one `--state` folder, and the lock that makes it one agent's.
+//! Where everything lies below the one `--state` folder, and (in `lock`) what makes it one agent's.
 //!
 //! What comes in: the folder. What goes out: paths, and a [`Lock`] for commands that change what is
 //! applied. Reading (`status`) and deciding (`approve`, `hold`) need no lock: SQLite orders those.
 //! Whoever opens it closes it to other users.
 
-use std::fmt;
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outhaul_kit::{lock, text};
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
-
 use crate::durable::{self, FileError, at};
 
 mod entries;
+mod lock;
 
-/// The second line of the lock file while the service holds it; the first is the id of its process, the third marks its settings.
-const SERVICE: &str = "service";
+pub use lock::{AtWork, Holder, Lock, LockError};
+
 /// The database, and what SQLite writes beside it.
 const DATABASE_FILES: [&str; 4] = [
     "agent.db",
@@ -33,8 +28,6 @@ const DATABASE_FILES: [&str; 4] = [
 const OTHERS: u32 = 0o077;
 /// Of that, what lets them put something else in the place of what is there.
 const OTHERS_WRITE: u32 = 0o022;
-/// Largest lock file, in bytes.
-const MAX_LOCK_BYTES: u64 = 64;
 
 /// The state folder.
 #[derive(Debug, Clone)]
@@ -150,6 +143,11 @@ impl StateFolder {
         self.root.join("holds.json")
     }
 
+    /// Which site this folder is, beside the database.
+    pub fn identity(&self) -> PathBuf {
+        self.root.join("site.json")
+    }
+
     /// The site's own key.
     pub fn key(&self) -> PathBuf {
         self.root.join("site.key")
@@ -204,214 +202,11 @@ impl StateFolder {
     pub fn default_target(&self) -> PathBuf {
         self.root.join("applied")
     }
-
-    /// Whether some process is the one agent now. Changes nothing; where it cannot be known, yes.
-    pub fn is_locked(&self) -> bool {
-        match durable::open_file(&self.root.join("lock")) {
-            Ok(file) => file.try_lock_shared().is_err(),
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        }
-    }
-
-    /// Whether the one agent now is the service, `outhaul-agent run`: it holds the lock, and has said so. Changes nothing.
-    pub fn service_runs(&self) -> bool {
-        self.at_work() == AtWork::Service
-    }
-
-    /// What marks the settings that the service works with, where it runs and has said so. Changes nothing.
-    pub fn service_settings(&self) -> Option<String> {
-        if !self.service_runs() {
-            return None;
-        }
-        let text = durable::read(&self.root.join("lock"), MAX_LOCK_BYTES).ok()?;
-        let text = String::from_utf8(text).ok()?;
-        text.lines().nth(2).map(str::to_owned)
-    }
-
-    /// Which other process is the one agent now. Changes nothing.
-    pub fn at_work(&self) -> AtWork {
-        // Who is gone holds no lock, whatever it has written.
-        if !self.is_locked() {
-            return AtWork::Nobody;
-        }
-        let path = self.root.join("lock");
-        let text = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        if text.lines().nth(1) == Some(SERVICE) {
-            return AtWork::Service;
-        }
-        match Holder::of(&text, path) {
-            Holder::Process(id) if id == std::process::id() => AtWork::Nobody,
-            holder => AtWork::Command(holder),
-        }
-    }
-
-    /// Refuses where the service or a command is the one agent now. Changes nothing; whether the lock can be used at all, [`Self::lock`]
-    /// says.
-    ///
-    /// # Errors
-    /// [`LockError::Busy`]
-    pub fn check_idle(&self) -> Result<(), LockError> {
-        match self.at_work() {
-            AtWork::Nobody | AtWork::Command(Holder::Unknown(_)) => Ok(()),
-            AtWork::Service | AtWork::Command(Holder::Process(_)) => Err(self.busy()),
-        }
-    }
-
-    /// That somebody else has the lock, by what stands in it.
-    fn busy(&self) -> LockError {
-        let path = self.root.join("lock");
-        let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
-        LockError::Busy {
-            state: self.root.clone(),
-            holder: Holder::of(&String::from_utf8_lossy(&holder), path),
-        }
-    }
-
-    /// Makes this process the one agent that changes what is applied.
-    ///
-    /// # Errors
-    /// [`LockError::Busy`] when another process is that already.
-    pub fn lock(&self) -> Result<Lock, LockError> {
-        durable::make_folder(&self.root)?;
-        self.check()?;
-        self.close_to_others()?;
-        let path = self.root.join("lock");
-        let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
-            return Err(self.busy());
-        };
-        // The folder was open to others until a moment ago where an earlier agent made it: the new file is not.
-        self.close_to_others()?;
-        // Who holds it is for messages only; the lock itself ends with the process.
-        let _ = file.set_len(0);
-        let _ = (&*file).write_all(format!("{}\n", std::process::id()).as_bytes());
-        Ok(Lock { file })
-    }
-}
-
-/// Who is the one agent now, beside this process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AtWork {
-    /// Nobody.
-    Nobody,
-    /// The service, which continues automatically.
-    Service,
-    /// A command, which ends.
-    Command(Holder),
-}
-
-/// The right to change what is applied; given back when dropped, or when the process ends.
-#[derive(Debug)]
-pub struct Lock {
-    file: lock::Held,
-}
-
-impl Lock {
-    /// Notes that the holder is the service, for [`StateFolder::service_runs`], and what marks the settings that it works with.
-    pub fn note_service(&self, settings: &str) {
-        // For messages only, as who holds it.
-        let _ = (&*self.file).write_all(format!("{SERVICE}\n{settings}\n").as_bytes());
-    }
-}
-
-/// Who holds the lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
-    /// The process that wrote its id into the lock file, and is there.
-    Process(u32),
-    /// Somebody else, or a process that has not written its id yet; the lock file.
-    Unknown(PathBuf),
-}
-
-impl Holder {
-    /// By what stands in the lock file `path`: what an agent wrote that has ended names nobody.
-    fn of(text: &str, path: PathBuf) -> Self {
-        let id: Option<i32> = text
-            .lines()
-            .next()
-            .and_then(|line| line.trim().parse().ok());
-        let process = id
-            .filter(|id| *id > 0)
-            .and_then(Pid::from_raw)
-            .filter(|id| {
-                // A process of another user is there, too.
-                !matches!(test_kill_process(*id), Err(Errno::SRCH))
-            });
-        match process {
-            Some(id) => Self::Process(id.as_raw_nonzero().get().unsigned_abs()),
-            None => Self::Unknown(path),
-        }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Process(id) => write!(f, "another outhaul-agent (process {id})"),
-            Self::Unknown(path) => {
-                let (path, typed) = (text::path(path), text::quoted(path));
-                write!(
-                    f,
-                    "somebody else, who holds the lock `{path}` (`fuser -v {typed}` names the process),"
-                )
-            }
-        }
-    }
-}
-
-/// Why the lock was not to be had.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// Another process holds it.
-    #[error(
-        "{holder} works on the state folder `{}`; nothing was changed",
-        text::path(state)
-    )]
-    Busy {
-        /// The folder.
-        state: PathBuf,
-        /// Who it is.
-        holder: Holder,
-    },
-    /// The lock file cannot be used.
-    #[error(transparent)]
-    File(#[from] FileError),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_fifo_in_the_place_of_the_lock_is_not_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
-        let made = std::process::Command::new("mkfifo").arg(path).status();
-        assert!(made.unwrap().success());
-        let state = StateFolder::new(folder.path());
-        // Where it cannot be known, some process is the agent.
-        assert!(state.is_locked());
-    }
-
-    #[test]
-    fn a_service_is_seen_only_while_it_holds_the_lock_and_says_that_it_is_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = StateFolder::new(folder.path());
-        assert!(!state.service_runs());
-        let command = state.lock().unwrap();
-        assert!(state.is_locked() && !state.service_runs(), "an import");
-        drop(command);
-        let service = state.lock().unwrap();
-        service.note_service("0123");
-        assert_eq!(state.service_settings().as_deref(), Some("0123"));
-        let Err(LockError::Busy { holder, .. }) = state.lock() else {
-            unreachable!("it is locked");
-        };
-        assert_eq!(holder, Holder::Process(std::process::id()));
-        drop(service);
-        assert!(!state.service_runs(), "what it wrote is still there");
-        assert_eq!(state.service_settings(), None);
-    }
 
     #[test]
     fn a_folder_that_was_open_to_others_is_closed_by_whoever_opens_it() {
@@ -454,28 +249,5 @@ mod tests {
         std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("agent.db-shm")).unwrap();
         state.create().unwrap();
         assert_eq!(mode(elsewhere.path()), 0o644);
-    }
-
-    #[test]
-    fn an_ended_process_is_not_named_as_who_holds_the_lock() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = StateFolder::new(folder.path());
-        let path = folder.path().join("lock");
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        ended.wait().unwrap();
-        for written in [format!("{}\n", ended.id()), String::new(), "-1\n".into()] {
-            fs::write(&path, &written).unwrap();
-            let _held = lock::take(&path).unwrap().unwrap();
-            let error = state.lock().unwrap_err();
-            let LockError::Busy { holder, .. } = &error else {
-                unreachable!("it is held");
-            };
-            assert_eq!(*holder, Holder::Unknown(path.clone()), "{written}");
-            let printed = error.to_string();
-            assert!(
-                printed.starts_with("somebody else, who holds the lock"),
-                "{printed}"
-            );
-        }
     }
 }

@@ -22,10 +22,11 @@ use crate::intake::not_taken;
 use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
+use crate::keys;
 use crate::report;
 use crate::runner::{self, observe};
 use crate::runner::{former_targets, tidy};
-use crate::state::generations;
+use crate::state::{StateError, generations};
 use crate::status::page;
 use crate::update;
 
@@ -113,6 +114,7 @@ impl Round {
     /// # Errors
     /// [`AgentError`] of the store.
     pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
+        tidy::keep_identity(agent)?;
         report::queue(
             agent,
             ReportEvent::Started {
@@ -121,6 +123,7 @@ impl Round {
         )?;
         update::report(agent)?;
         tidy::tidy_up(agent)?;
+        bind_key(agent)?;
         tidy::restore_floors(agent)?;
         tidy::keep_holds(agent);
         former_targets::look(agent)?;
@@ -156,6 +159,7 @@ impl Round {
     pub fn go(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
         // Before anything is looked at: what came of it would be written where nobody finds it.
         agent.store.check_place()?;
+        tidy::keep_identity(agent)?;
         if self.links.came_up() {
             tracing::info!("a network came up: pulling and sending now");
             self.poll.now();
@@ -163,7 +167,7 @@ impl Round {
         }
         self.answer_calls(agent)?;
         if self.decide.is_due() {
-            tidy::keep_holds(agent);
+            keep_beside(agent);
             let decided = decisions(agent);
             let problem = decided.as_ref().err().map(ToString::to_string);
             // Tried again soon, because a person may have fixed it; reported once.
@@ -279,7 +283,7 @@ impl Round {
             }
             Ok(()) => Ok(()),
         };
-        tidy::keep_holds(agent);
+        keep_beside(agent);
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;
         let before = generations::active(agent.store.read())?;
@@ -319,6 +323,23 @@ impl Round {
             }
         }
     }
+}
+
+/// Writes the copies beside the database anew, where somebody removed or damaged them. The database has it all: what keeps them from being
+/// written is logged.
+fn keep_beside(agent: &Agent) {
+    tidy::keep_holds(agent);
+    if let Err(error) = tidy::restore_floors(agent) {
+        tracing::warn!("`floors.json` is missing or damaged, and cannot be written anew: {error}");
+    }
+}
+
+/// A database from before names no key: it is the one that is here.
+fn bind_key(agent: &mut Agent) -> Result<(), AgentError> {
+    let Agent { store, key, .. } = agent;
+    store
+        .commit(|db| keys::bind(db, key))
+        .map_err(|error: StateError| error.into())
 }
 
 /// What is unfinished: a cut-off bundle, or what people decided while the service ran.

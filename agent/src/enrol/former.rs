@@ -12,31 +12,30 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
 use crate::request;
+use crate::state::identity;
 use crate::state_folder::StateFolder;
 
-/// Refuses a kit for another site or fleet than this folder was.
+/// Refuses a kit for another site or fleet than this folder was; `lost` says that something else than `site.json` shows that it was one.
 ///
 /// # Errors
 /// [`AgentError::Usage`]
 pub(super) fn check(
     state_folder: &StateFolder,
-    fleet: &Name,
-    site: &Name,
+    (fleet, site): (&Name, &Name),
+    lost: bool,
 ) -> Result<(), AgentError> {
-    let requests = request::all(state_folder);
-    let is_named = requests
-        .iter()
-        .any(|one| (&one.fleet, &one.site) == (fleet, site));
-    let (was, shown) = match (requests.first(), fleet_of_bundles(state_folder)) {
-        (_, Some((number, found))) if found != *fleet => (
-            format!("a site of fleet {found}"),
-            format!("`generations/{number}`"),
+    let (was, shown) = match identity::read(state_folder) {
+        Some(known) if (&known.fleet, &known.site) == (fleet, site) => return Ok(()),
+        Some(known) => (
+            format!("site `{}` of fleet {}", known.site, known.fleet),
+            "`site.json`".to_owned(),
         ),
-        (Some(one), _) if !is_named => (
-            format!("site `{}` of fleet {}", one.site, one.fleet),
-            format!("`{}.request`", one.site),
-        ),
-        _ => return Ok(()),
+        // An enrolment that was cut off was none.
+        None if !lost => return Ok(()),
+        None => match shown_otherwise(state_folder, fleet, site) {
+            Some(found) => found,
+            None => return Ok(()),
+        },
     };
     Err(AgentError::Usage {
         message: format!(
@@ -48,6 +47,29 @@ pub(super) fn check(
              now on, move the whole folder aside first, and look after what the former site applied: no bundle of `{site}` removes it"
         ),
     })
+}
+
+/// Which other site than `site` of `fleet` the folder was, by its bundles and requests, and which of them shows it.
+fn shown_otherwise(
+    state_folder: &StateFolder,
+    fleet: &Name,
+    site: &Name,
+) -> Option<(String, String)> {
+    let requests = request::all(state_folder);
+    let is_named = requests
+        .iter()
+        .any(|one| (&one.fleet, &one.site) == (fleet, site));
+    match (requests.first(), fleet_of_bundles(state_folder)) {
+        (_, Some((number, found))) if found != *fleet => Some((
+            format!("a site of fleet {found}"),
+            format!("`generations/{number}`"),
+        )),
+        (Some(one), _) if !is_named => Some((
+            format!("site `{}` of fleet {}", one.site, one.fleet),
+            format!("`{}.request`", one.site),
+        )),
+        _ => None,
+    }
 }
 
 /// The fleet of the newest bundle on disk that can be read, with its number.

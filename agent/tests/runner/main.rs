@@ -74,6 +74,7 @@ mod split_cuts;
 mod split_kubernetes;
 mod status_tells;
 mod stuck;
+mod taken_away;
 mod tls;
 mod told;
 mod trusted_clock;

@@ -99,7 +99,7 @@ impl Service {
 }
 
 /// What the service of a site said.
-fn log(site: &Site) -> std::path::PathBuf {
+pub fn log(site: &Site) -> std::path::PathBuf {
     site.folder.path().join("service.log")
 }
 

@@ -26,6 +26,18 @@ fn a_kit_of_another_site_or_fleet_is_refused_after_a_lost_database() {
     let request = site.state().join("drone-7.request");
     let written = fs::read(&request).unwrap();
     lose(&site);
+    let kits = [centre.kit("drone-8"), other.kit("drone-7")];
+    for kit in &kits {
+        let words = [
+            "site `drone-7` of fleet",
+            "as `site.json` in it shows",
+            "nothing was changed",
+        ];
+        assert_reports(&enrol(&site, kit), 2, &words);
+        assert!(!site.state().join("agent.db").exists());
+    }
+    // As a folder of an earlier agent, which has no such file.
+    fs::remove_file(site.state().join("site.json")).unwrap();
     let of_site = ["is for site `drone-8`", "site `drone-7` of fleet"];
     let of_fleet = ["is for site `drone-7`", "`generations/1` in it shows"];
     for (kit, words) in [

@@ -24,13 +24,13 @@ use crate::secrets::Secrets;
 use crate::state::clock::{self, Clocks};
 use crate::state::generations;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, events, key};
+use crate::state::{self, SiteIdentity, StateError, Store, events, holds, identity, key, rescue};
 use crate::state_folder::StateFolder;
 
 /// Where a backup is put together, in the state folder.
 const BESIDE: &str = "restoring";
 /// Names that may be in a state folder before a site is restored into it.
-const HARMLESS: [&str; 3] = ["lock", "lost+found", BESIDE];
+const HARMLESS: [&str; 4] = ["lock", "lost+found", rescue::FOLDER, BESIDE];
 
 /// What a restore is given besides the file.
 #[derive(Debug)]
@@ -123,9 +123,10 @@ fn occupied(root: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Whether a backup brings something of this name into the state folder itself.
+/// Whether a restore brings something of this name into the state folder itself.
 fn is_first_part(name: &str) -> bool {
-    Named::is_folder(name) || Named::of(name).is_some()
+    let is_made = matches!(name, "holds.json" | "site.json");
+    is_made || Named::is_folder(name) || Named::of(name).is_some()
 }
 
 fn put_in(
@@ -277,6 +278,9 @@ fn renewed(
         ..site.clone()
     };
     renumber(&mut store, &signing, (&site, &next), header, options)?;
+    // What stands beside a database: no backup brings it, because the database knows it better.
+    holds::beside::keep(inside, store.read())?;
+    identity::keep(inside, store.read())?;
     drop(store);
     // What SQLite keeps beside a database while it is open; closing it has emptied them.
     for left in ["agent.db-wal", "agent.db-shm"] {

@@ -11,6 +11,7 @@ use outhaul_kit::text;
 use outhaul_signer::KeyError;
 use rusqlite::ErrorCode;
 
+use super::rescue::{self, Former};
 use crate::durable::{self, FileError};
 use crate::state_folder::LockError;
 
@@ -117,10 +118,53 @@ pub enum StateError {
     /// The database that was opened is not at its path any more.
     #[error(
         "the database `{}` {how}, while this process worked with the one that was there before: it ends now, and what runs on this \
-         site goes on; reports that had not reached the hub are in that one only",
-        text::path(path)
+         site goes on; {}",
+        text::path(path),
+        of_former(former)
     )]
     Exchanged {
+        /// The file.
+        path: PathBuf,
+        /// That it is gone, or another one.
+        how: &'static str,
+        /// What became of the one that was opened.
+        former: Former,
+    },
+    /// The database is of another site than the folder.
+    #[error(
+        "the database `{}` is of {found}, and this is the state folder of {own}, as `{shown}` in it shows: it was not used, and what runs on \
+         this site was not touched",
+        text::path(path)
+    )]
+    OtherSite {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose the folder is.
+        own: String,
+        /// What shows it.
+        shown: String,
+    },
+    /// The database is a copy from before the one that reported last.
+    #[error(
+        "the database `{}` is an older copy than the one that this site worked with last ({problem}): with it, numbers of reports would be given \
+         twice, and the hub would count none of the two; what runs on this site was not touched",
+        text::path(path)
+    )]
+    OlderCopy {
+        /// The file.
+        path: PathBuf,
+        /// What shows it.
+        problem: String,
+    },
+    /// The lock that this process holds is not at its path any more.
+    #[error(
+        "the lock `{}` {how}, while this process worked under it: other programs do not see any more that the state folder is in use, so that \
+         this one ends now, between two steps; the next start goes on from there, and what runs on this site goes on",
+        text::path(path)
+    )]
+    LockLost {
         /// The file.
         path: PathBuf,
         /// That it is gone, or another one.
@@ -175,13 +219,32 @@ impl StateError {
                 removable_help(folder)
             ),
             Self::Damaged { path, .. } => format!(
-                "{FROM_BACKUP}; without one, copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
-                 (`outhaul site enrol` at the centre); leave all else in the folder: {}",
-                text::path(path),
-                known_again(path)
+                "{FROM_BACKUP}; without one, copy the folder away for analysis, {}",
+                anew(path)
             ),
-            Self::Gone { path, .. } => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
-            Self::Exchanged { path, .. } => exchanged_help(path),
+            Self::OtherSite { path, found, .. } => format!(
+                "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that database out of the folder (`mv {typed} {aside}`), with those \
+                 files beside it whose names begin with its name, and put this site's own back with its own ones; where that is lost, and this site has a \
+                 backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; without one, {anew}; where this machine \
+                 is to be {found} from now on, move the whole folder aside first and restore that site",
+                typed = text::quoted(path),
+                aside = text::quoted(aside(path)),
+                anew = anew(path)
+            ),
+            Self::OlderCopy { path, .. } => format!(
+                "stop the service first, where it runs (`systemctl stop outhaul-agent`), and put the newer one back, where it still is; else, where this \
+                 site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`, which numbers \
+                 reports anew; without one, {}",
+                anew(path)
+            ),
+            Self::Gone { path, .. } => match rescue::beside(path) {
+                Some(saved) => rescued_help(path, &saved),
+                None => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
+            },
+            Self::Exchanged { path, former, .. } => exchanged_help(path, former),
+            Self::LockLost { .. } => "leave the file `lock` to the programs, which make it anew: systemd starts the service again by itself, and \
+                                      it goes on; a command is repeated"
+                .into(),
             Self::Instead { path, .. } => format!(
                 "find out who put it there, and move it out of the folder (`mv {path} {aside}`); where it is a link to this site's own database, put that \
                  file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {again}",
@@ -220,21 +283,73 @@ const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`system
                                   without one, enrol this site with a new kit (`outhaul site enrol` at the \
                                   centre), and leave all else in the folder";
 
+/// What became of the database that a process worked with.
+fn of_former(former: &Former) -> String {
+    match former {
+        Former::Elsewhere => "reports that had not reached the hub are in that one only".to_owned(),
+        Former::Rescued(saved) => format!(
+            "that one was removed, and all that it held is saved in `{}`, with the reports that had not reached the hub",
+            text::path(saved)
+        ),
+        Former::Lost(problem) => format!(
+            "that one was removed and could not be saved ({problem}): reports in it that had not reached the hub are lost"
+        ),
+    }
+}
+
 /// What to do where the database was exchanged while a process worked with it: nothing where another one is right, else what one does
 /// after a loss.
-fn exchanged_help(path: &Path) -> String {
-    match path.exists() {
-        true => "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works \
+fn exchanged_help(path: &Path, former: &Former) -> String {
+    match (path.exists(), former) {
+        (true, Former::Rescued(saved)) => format!(
+            "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works with the \
+             new one; a command is repeated; reports that only the former one had are in `{reports}`, where there were any: copy that folder onto \
+             a stick for the hub; where nobody meant to replace the file, stop the service first (`systemctl stop outhaul-agent`), move what is \
+             there now away, {back}",
+            reports = text::path(&saved.with_file_name("reports")),
+            back = put_back(path, saved)
+        ),
+        (true, _) => "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works \
                  with the new one (a single file that was put in its place goes with no `-wal` and `-shm` of the other one: stop the service and move \
                  those away first); a command is repeated; where nobody meant to replace the file, stop the service first \
                  (`systemctl stop outhaul-agent`), put the former one back, with those beside it whose names begin with its name, and start the service"
             .to_owned(),
-        false => format!(
+        (false, Former::Rescued(saved)) => rescued_help(path, saved),
+        (false, _) => format!(
             "where the file or its folder was moved, stop the service first (`systemctl stop outhaul-agent`), move it back, with the files \
              beside it whose names begin with its name, and start the service; where it is lost, {FROM_BACKUP_OR_KIT}: {}",
             known_again(path)
         ),
     }
+}
+
+/// The way back to a database that was removed and saved.
+fn rescued_help(path: &Path, saved: &Path) -> String {
+    format!(
+        "stop the service first, where it runs (`systemctl stop outhaul-agent`); then {}",
+        put_back(path, saved)
+    )
+}
+
+/// How a saved database becomes the one of this site again. What SQLite wrote beside the removed one would be put into it.
+fn put_back(path: &Path, saved: &Path) -> String {
+    let beside = |end: &str| text::quoted(path.with_file_name(format!("agent.db{end}")));
+    format!(
+        "put the saved one in its place (`rm -f {wal} {shm} && mv {saved} {path}`), and start the service: nothing is lost then",
+        wal = beside("-wal"),
+        shm = beside("-shm"),
+        saved = text::quoted(saved),
+        path = text::quoted(path)
+    )
+}
+
+/// The way on without a backup.
+fn anew(path: &Path) -> String {
+    format!(
+        "move `{}` aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in the folder: {}",
+        text::path(path),
+        known_again(path)
+    )
 }
 
 /// What an enrolment knows again, and what it does not, beside the lost `database`.

@@ -153,17 +153,25 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     Err(StateError::Floors { problem })
 }
 
+/// Whether the sidecar is missing or damaged, and the database has floors.
+///
+/// # Errors
+/// [`StateError`]
+pub fn sidecar_is_missing(db: &Connection, path: &Path) -> Result<bool, StateError> {
+    let is_whole = matches!(read_sidecar(path)?, StoredFloors::Whole(_));
+    Ok(!is_whole && !stored(db)?.is_empty())
+}
+
 /// Writes the sidecar anew from the database, where it is missing or damaged; whether it was.
 ///
 /// # Errors
 /// [`StateError`]
 pub fn restore_sidecar(db: &Connection, path: &Path) -> Result<bool, StateError> {
-    let floors = stored(db)?;
-    if floors.is_empty() || matches!(read_sidecar(path)?, StoredFloors::Whole(_)) {
-        return Ok(false);
+    let is_missing = sidecar_is_missing(db, path)?;
+    if is_missing {
+        write_sidecar(db, path, &stored(db)?)?;
     }
-    write_sidecar(db, path, &floors)?;
-    Ok(true)
+    Ok(is_missing)
 }
 
 /// The highest floors that either place still has, when [`floors()`] cannot say which hold: what only

@@ -1,55 +1,51 @@
-//! Whether the database that is open is still the one at its path.
+//! Whether this process still works where others look: the database that is open is the one at its path, and so is the lock.
 //!
-//! What comes in: the path, when the database is opened and before each step with it. What goes out: nothing, or an error that
+//! What comes in: the paths, when they are opened and before each step with the database. What goes out: nothing, or an error that
 //! names what is there now. A file that was removed, moved aside or replaced stays open, and SQLite goes on writing into it:
-//! what is committed there is lost with the process. It opens no file and changes none.
+//! what is committed there is lost with the process. Under a lock that others do not see, two processes work at once. It opens no file for
+//! its content and changes none.
 
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::StateError;
+use super::rescue::Former;
 use crate::durable::at;
+use crate::same_file::SameFile;
 
-/// The file of an open database, by what no other file has meanwhile.
-#[derive(Debug)]
-pub(super) struct Place {
-    path: PathBuf,
-    file: (u64, u64),
+/// The file of the database that was just opened at `path`.
+pub(super) fn of(path: &Path) -> Result<SameFile, StateError> {
+    Ok(SameFile::at(path).map_err(at("look at", path))?)
 }
 
-impl Place {
-    /// Of the database that was just opened at `path`.
-    pub(super) fn of(path: &Path) -> Result<Self, StateError> {
-        let found = fs::symlink_metadata(path).map_err(at("look at", path))?;
-        Ok(Self {
+/// Refuses to go on where another database, or none, is at the path.
+pub(super) fn check(database: &SameFile) -> Result<(), StateError> {
+    let path = database.path();
+    match database.changed().map_err(at("look at", path))? {
+        None => Ok(()),
+        Some(how) => Err(StateError::Exchanged {
             path: path.to_owned(),
-            file: id(&found),
-        })
-    }
-
-    /// Refuses to go on where another file, or none, is at the path.
-    pub(super) fn check(&self) -> Result<(), StateError> {
-        let how = match fs::symlink_metadata(&self.path) {
-            Ok(found) if id(&found) == self.file => return Ok(()),
-            Ok(_) => "is another file now",
-            Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone",
-            Err(error) => return Err(at("look at", &self.path)(error).into()),
-        };
-        Err(StateError::Exchanged {
-            path: self.path.clone(),
             how,
-        })
+            former: Former::Elsewhere,
+        }),
     }
 }
 
-fn id(found: &Metadata) -> (u64, u64) {
-    (found.dev(), found.ino())
+/// Refuses to go on under a lock that others do not see.
+pub(super) fn check_lock(lock: &SameFile) -> Result<(), StateError> {
+    let path = lock.path();
+    match lock.changed().map_err(at("look at", path))? {
+        None => Ok(()),
+        Some(how) => Err(StateError::LockLost {
+            path: path.to_owned(),
+            how,
+        }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::state::{Store, key, meta, set_meta};
 
@@ -115,5 +111,24 @@ mod tests {
         drop(old);
         assert_eq!(fs::read(folder.path().join("agent.db-wal")).unwrap(), wal);
         assert_eq!(meta(new.read(), key::ACTIVE).unwrap(), Some(1));
+    }
+
+    #[test]
+    fn nothing_is_committed_under_a_lock_that_others_do_not_see() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("lock");
+        fs::write(&lock, "").unwrap();
+        let mut store = opened(&folder.path().join("agent.db"));
+        store.work_under(SameFile::at(&lock).unwrap());
+        store.check_place().unwrap();
+        let done: Result<(), StateError> = store.commit(|db| {
+            fs::remove_file(&lock).unwrap();
+            set_meta(db, key::ACTIVE, Some(&2))
+        });
+        assert!(matches!(done, Err(StateError::LockLost { .. })));
+        assert!(refused(&mut store).contains("is gone, while this process worked under it"));
+        fs::write(&lock, "").unwrap();
+        assert!(refused(&mut store).contains("is another file now"));
+        assert_eq!(meta(store.read(), key::ACTIVE).unwrap(), Some(1));
     }
 }

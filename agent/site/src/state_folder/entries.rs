@@ -14,7 +14,7 @@ use super::{DATABASE_FILES, StateFolder};
 use crate::durable::{self, FileError, at};
 
 /// The agent's own folders. The target of the folder reconciler is its owner's to choose.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
     "blobs",
     "blobs/sha256",
     "blobs/partial",
@@ -25,12 +25,14 @@ const FOLDERS: [&str; 10] = [
     "ansible",
     "hook",
     "serve",
+    "rescued",
 ];
 /// Its own files beside the database. `agent.toml` is the owner's, and may be a link.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "lock",
     "floors.json",
     "holds.json",
+    "site.json",
     "site.key",
     "site.key.next",
     "site.age.next",
@@ -57,7 +59,7 @@ impl StateFolder {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_file) {
                 // Written anew from the database, where there is one.
-                let is_copy = *name == "holds.json"
+                let is_copy = ["holds.json", "site.json"].contains(name)
                     && self.instead_of_database().is_none()
                     && self.database().exists();
                 let expected = match is_working_file(name) || is_copy {

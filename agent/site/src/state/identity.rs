@@ -1,0 +1,203 @@
+//! Which site a state folder is, beside the database, in `site.json`: name, fleet, and how far its reports were numbered.
+//!
+//! What comes in: an open database, and the folder that it lies in. What goes out: nothing where the two are of one site, or an error that
+//! names both; and the file, written anew where it differs. A database of another site, or an older copy of this site's own, would report
+//! under a wrong name, or give numbers twice. The file never counts for anything else.
+
+use outhaul_bundle::name::Name;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::{SiteIdentity, StateError, outbox, site, to_json};
+use crate::durable;
+use crate::request;
+use crate::state_folder::StateFolder;
+
+const FORMAT: &str = "outhaul.dev/site-identity/v1";
+/// Five short values.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// What `site.json` holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderIdentity {
+    format: String,
+    /// The fleet's id.
+    pub fleet: Name,
+    /// The site's name.
+    pub site: Name,
+    /// The numbering of its reports.
+    epoch: Name,
+    /// The numbering before that, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<Name>,
+    /// At least so many reports were made under it.
+    reports: u64,
+}
+
+/// What the file has; `None` where it is not there or cannot be read.
+pub fn read(state_folder: &StateFolder) -> Option<FolderIdentity> {
+    let bytes = durable::read_if_present(&state_folder.identity(), MAX_BYTES).ok()??;
+    let found: FolderIdentity = serde_json::from_slice(&bytes).ok()?;
+    (found.format == FORMAT).then_some(found)
+}
+
+/// Refuses a database that is not of the site that the folder is, or an older copy than the one that reported last; returns its site. Where
+/// no file says so, the requests for enrolment do.
+///
+/// # Errors
+/// [`StateError::OtherSite`], [`StateError::OlderCopy`], and [`StateError::NotEnrolled`] before enrolment.
+pub fn check(state_folder: &StateFolder, db: &Connection) -> Result<SiteIdentity, StateError> {
+    let found = site(db)?;
+    let Some(known) = read(state_folder) else {
+        check_requests(state_folder, &found)?;
+        return Ok(found);
+    };
+    if (&known.fleet, &known.site) != (&found.fleet, &found.name) {
+        return Err(other(
+            state_folder,
+            &found,
+            (&known.fleet, &known.site),
+            "site.json",
+        ));
+    }
+    let has = outbox::cursor(db)?.last;
+    let older = |problem: String| StateError::OlderCopy {
+        path: state_folder.database(),
+        problem,
+    };
+    if known.epoch == found.epoch && has < known.reports {
+        let had = known.reports;
+        return Err(older(format!(
+            "it knows {has} reports, and {had} were made"
+        )));
+    }
+    if known.before.as_ref() == Some(&found.epoch) {
+        let epoch = &known.epoch;
+        return Err(older(format!(
+            "its reports were numbered anew since, as {epoch}"
+        )));
+    }
+    Ok(found)
+}
+
+/// Refuses a database of another site than each request in the folder is for.
+fn check_requests(state_folder: &StateFolder, found: &SiteIdentity) -> Result<(), StateError> {
+    let requests = request::all(state_folder);
+    let is_own = |one: &_| named(one) == (&found.fleet, &found.name);
+    match requests.first() {
+        Some(first) if !requests.iter().any(is_own) => {
+            let shown = format!("{}.request", first.site);
+            Err(other(state_folder, found, named(first), &shown))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn named(request: &outhaul_bundle::report::EnrolmentRequest) -> (&Name, &Name) {
+    (&request.fleet, &request.site)
+}
+
+fn other(
+    state_folder: &StateFolder,
+    found: &SiteIdentity,
+    (fleet, name): (&Name, &Name),
+    shown: &str,
+) -> StateError {
+    StateError::OtherSite {
+        path: state_folder.database(),
+        found: format!("site `{}` of fleet {}", found.name, found.fleet),
+        own: format!("site `{name}` of fleet {fleet}"),
+        shown: shown.to_owned(),
+    }
+}
+
+/// Writes the file anew where it is not what the database has.
+///
+/// # Errors
+/// As [`check`], and [`StateError::File`] where it cannot be written.
+pub fn keep(state_folder: &StateFolder, db: &Connection) -> Result<(), StateError> {
+    let found = check(state_folder, db)?;
+    let known = read(state_folder);
+    let before = known
+        .as_ref()
+        .and_then(|known| match known.epoch == found.epoch {
+            true => known.before.clone(),
+            false => Some(known.epoch.clone()),
+        });
+    let now = FolderIdentity {
+        format: FORMAT.to_owned(),
+        fleet: found.fleet,
+        site: found.name,
+        epoch: found.epoch,
+        before,
+        reports: outbox::cursor(db)?.last,
+    };
+    if known.as_ref() == Some(&now) {
+        return Ok(());
+    }
+    let mut text = to_json(&now);
+    text.push('\n');
+    let path = state_folder.identity();
+    Ok(durable::write(
+        &path,
+        text.as_bytes(),
+        durable::SECRET_MODE,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Store, key, set_meta};
+
+    fn site_named(name: &str, epoch: &str) -> SiteIdentity {
+        serde_json::from_value(serde_json::json!({
+            "fleet": "acme", "name": name, "epoch": epoch, "hub_url": "", "hub_key": "",
+            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
+        }))
+        .unwrap()
+    }
+
+    fn set(store: &mut Store, name: &str, epoch: &str, reports: u64) {
+        let cursor = outbox::Cursor {
+            last: reports,
+            ..outbox::Cursor::default()
+        };
+        let done = store.commit(|db| {
+            set_meta(db, key::SITE, Some(&site_named(name, epoch)))?;
+            set_meta(db, key::OUTBOX, Some(&cursor))
+        });
+        let _: () = done.unwrap();
+    }
+
+    #[test]
+    fn another_sites_database_and_an_older_copy_are_refused_and_a_newer_one_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_folder = StateFolder::new(folder.path());
+        let mut store = Store::open(&state_folder.database()).unwrap();
+        let mut now = |name: &str, epoch: &str, reports: u64| {
+            set(&mut store, name, epoch, reports);
+            keep(&state_folder, store.read())
+        };
+        assert_eq!(read(&state_folder), None);
+        now("press-7", "e1", 3).unwrap();
+        now("press-7", "e1", 5).unwrap();
+        let other = now("press-8", "e1", 9).unwrap_err().to_string();
+        assert!(
+            other.contains("is of site `press-8` of fleet acme"),
+            "{other}"
+        );
+        assert!(other.contains("as `site.json` in it shows"), "{other}");
+        let older = now("press-7", "e1", 4).unwrap_err().to_string();
+        assert!(
+            older.contains("it knows 4 reports, and 5 were made"),
+            "{older}"
+        );
+        // Numbered anew, and then the database from before.
+        now("press-7", "e2", 1).unwrap();
+        let older = now("press-7", "e1", 9).unwrap_err().to_string();
+        assert!(older.contains("numbered anew since, as e2"), "{older}");
+        now("press-7", "e2", 2).unwrap();
+        assert_eq!(read(&state_folder).unwrap().reports, 2);
+    }
+}

@@ -1,0 +1,255 @@
+//! The open database: opened, created or migrated, copied, and committed to.
+//!
+//! What comes in: its path, and work for a transaction. What goes out: what was committed, durably, or an error and none of it. Each
+//! transaction begins and ends with a look at whether this process still works where others look: the file at the path is the one that is
+//! open, and the lock is the one that is held. It knows no rows.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use outhaul_kit::percent;
+use rusqlite::backup::Backup;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use super::{StateError, doing, migrate, place, rescue};
+use crate::durable;
+use crate::same_file::SameFile;
+
+/// What SQLite writes to open a database, in bytes, and a little more.
+const NEEDED_TO_OPEN: u64 = 64 * 1024;
+
+/// The open database.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    /// The file that was opened; absent for a copy in memory, and where nothing is written.
+    place: Option<SameFile>,
+    /// The file of the lock under which this process changes what is applied, where it does.
+    lock: Option<SameFile>,
+}
+
+impl Drop for Store {
+    /// SQLite tidies up by name when the last one closes a database: the files of another one in its place are not this one's.
+    fn drop(&mut self) {
+        if self
+            .place
+            .as_ref()
+            .is_some_and(|at| place::check(at).is_err())
+        {
+            let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            // It is closed either way, and there is nobody to tell.
+            let _ = self.connection.set_db_config(without, true);
+        }
+    }
+}
+
+impl Store {
+    /// Opens the database, creating or migrating it.
+    ///
+    /// # Errors
+    /// [`StateError`]; a damaged file is an error and stays as it is.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // SQLite would let others read a new one; what it writes beside it gets the mode of this. What is wrong with the place, it says.
+        let mut new = OpenOptions::new();
+        let _ = new
+            .write(true)
+            .create_new(true)
+            .mode(durable::SECRET_MODE)
+            .open(path);
+        let open = || -> Result<Connection, rusqlite::Error> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(Duration::from_secs(10))?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            // The agent's rows are few; SQLite's default cache of 2 MiB is memory for nothing.
+            connection.pragma_update(None, "cache_size", -256)?;
+            Ok(connection)
+        };
+        let mut connection = open().map_err(|error| damaged(path, "open", error))?;
+        match migrate::migrate(&mut connection) {
+            Err(StateError::Database { doing, source }) => Err(damaged(path, doing, source)),
+            Err(other) => Err(other),
+            Ok(()) => Ok(Self {
+                connection,
+                place: Some(place::of(path)?),
+                lock: None,
+            }),
+        }
+    }
+
+    /// Opens the database where there is no space to open it as always: nothing is written, and no other process may
+    /// have it open.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn open_without_space(path: &Path) -> Result<Self, StateError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> Result<Connection, rusqlite::Error> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            // With this, what is shared between processes is in memory, and no file.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            connection.pragma_update(None, "query_only", true)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(doing("open"))?;
+        Ok(Self::unplaced(connection))
+    }
+
+    /// Opens the database on a file system that is mounted read-only: nothing is written. What was committed and stands beside the
+    /// database only, such as after a power cut, would be left out: then it is not opened.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn open_read_only(path: &Path) -> Result<Self, StateError> {
+        let beside = path.with_file_name("agent.db-wal");
+        if std::fs::metadata(&beside).is_ok_and(|found| found.len() > 0) {
+            let folder = path.parent().unwrap_or(path).to_owned();
+            return Err(StateError::ReadOnly {
+                folder,
+                doing: "read what is beside it",
+            });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let named = percent::encoded_bytes(path.as_os_str().as_encoded_bytes());
+        let uri = format!("file:{named}?immutable=1");
+        let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
+        Ok(Self::unplaced(connection))
+    }
+
+    /// A copy of all that is committed, in memory: what is written into it is gone with it.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn copy(&self) -> Result<Self, StateError> {
+        let mut connection = Connection::open_in_memory().map_err(doing("copy"))?;
+        {
+            let backup = Backup::new(&self.connection, &mut connection).map_err(doing("copy"))?;
+            backup
+                .run_to_completion(1024, Duration::ZERO, None)
+                .map_err(doing("copy"))?;
+        }
+        connection
+            .pragma_update(None, "foreign_keys", true)
+            .map_err(doing("copy"))?;
+        Ok(Self::unplaced(connection))
+    }
+
+    fn unplaced(connection: Connection) -> Self {
+        Self {
+            connection,
+            place: None,
+            lock: None,
+        }
+    }
+
+    /// For reading outside a transaction.
+    pub fn read(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// From now on nothing is committed once the lock at its path is not `lock` any more.
+    pub fn work_under(&mut self, lock: SameFile) {
+        self.lock = Some(lock);
+    }
+
+    /// Whether the database at the path is still the one that was opened, and the lock the one that is held.
+    ///
+    /// # Errors
+    /// [`StateError::Exchanged`] where it is not: what is committed then is in no file that anybody finds again. A database that was
+    /// removed is saved first. [`StateError::LockLost`]
+    pub fn check_place(&self) -> Result<(), StateError> {
+        unchanged(self.place.as_ref(), self.lock.as_ref()).map_err(|error| self.saved(error))
+    }
+
+    /// The error, once what it would lose is saved.
+    fn saved(&self, error: StateError) -> StateError {
+        match (error, &self.place) {
+            (StateError::Exchanged { path, how, .. }, Some(database)) if database.is_removed() => {
+                StateError::Exchanged {
+                    former: rescue::save(&self.connection, &path),
+                    path,
+                    how,
+                }
+            }
+            (other, _) => other,
+        }
+    }
+
+    /// Runs `work` in one transaction: all of it is committed, and durable, or none of it.
+    ///
+    /// # Errors
+    /// What `work` or the commit says; [`StateError::Exchanged`] where the database is not at its path any more, and
+    /// [`StateError::LockLost`] where the lock is not.
+    pub fn commit<T, E: From<StateError>>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.check_place()?;
+        // Immediate: two processes queue up here instead of failing in the middle.
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(doing("begin"))?;
+        let value = work(&transaction)?;
+        // Somebody may have waited for others, or have worked for a while.
+        if let Err(error) = unchanged(self.place.as_ref(), self.lock.as_ref()) {
+            transaction.rollback().map_err(doing("take back"))?;
+            return Err(self.saved(error).into());
+        }
+        transaction.commit().map_err(doing("commit"))?;
+        Ok(value)
+    }
+}
+
+fn unchanged(database: Option<&SameFile>, lock: Option<&SameFile>) -> Result<(), StateError> {
+    database.map_or(Ok(()), place::check)?;
+    lock.map_or(Ok(()), place::check_lock)
+}
+
+fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateError {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StateError::Damaged {
+            path: path.to_owned(),
+            problem: source.to_string(),
+        },
+        _ if has_no_space(path, source.sqlite_error_code()) => StateError::NoSpace {
+            folder: path.parent().unwrap_or(path).to_owned(),
+            doing: what,
+        },
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
+            if durable::is_read_only(path.parent().unwrap_or(path)) =>
+        {
+            StateError::ReadOnly {
+                folder: path.parent().unwrap_or(path).to_owned(),
+                doing: what,
+            }
+        }
+        _ => StateError::Database {
+            doing: what,
+            source,
+        },
+    }
+}
+
+/// Whether a full disk explains what SQLite says: to open a database it makes a small file beside it, and calls it an I/O
+/// error when there is no room for that.
+fn has_no_space(path: &Path, code: Option<ErrorCode>) -> bool {
+    let fits = [
+        ErrorCode::DiskFull,
+        ErrorCode::CannotOpen,
+        ErrorCode::SystemIoFailure,
+    ];
+    let folder = path.parent().unwrap_or(path);
+    code.is_some_and(|code| fits.contains(&code))
+        && durable::free_bytes(folder).is_ok_and(|free| free < NEEDED_TO_OPEN)
+}

@@ -47,6 +47,8 @@ pub enum AttentionKind {
     FormerTarget,
     /// What was lost with an earlier database, and a person may know.
     LostDatabase,
+    /// Something that stands beside the database, or that it relies on, is missing.
+    Missing,
     /// Something of a bundle that does not run is on this host.
     Leftovers,
     /// Stored files are missing or damaged.

@@ -25,6 +25,7 @@ use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
 
+mod beside;
 mod drift;
 mod waiting;
 
@@ -75,6 +76,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     found.extend(disputed(agent)?);
     found.extend(former_targets::attention(agent)?);
     found.extend(enrol::lost_here(agent.store.read())?);
+    found.extend(beside::missing(agent)?);
     found.extend(leftovers.into_iter().map(|(_, leftovers)| leftovers));
     found.extend(left);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {

@@ -1,0 +1,114 @@
+//! What somebody removed from the state folder without touching the database: what that costs, and what brings it back.
+//!
+//! What comes in: the memory, and what lies in the state folder. What goes out: one entry for the copies beside the database, one for stored
+//! blobs of the active bundle, one for the fleet's roots. It writes nothing and reads no blob.
+
+use crate::agent::Agent;
+use crate::attention::{Attention, AttentionKind};
+use crate::error::AgentError;
+use crate::intake::known;
+use crate::roots;
+use crate::runner;
+use crate::state::{self, floors, holds, identity, key};
+
+/// How many names stand in one sentence.
+const MAX_NAMED: usize = 10;
+
+/// What is missing.
+pub(super) fn missing(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let found = [copies(agent)?, blobs(agent)?, passed_roots(agent)?];
+    let found = found.into_iter().flatten();
+    Ok(found
+        .map(|(message, help)| Attention::of_site(AttentionKind::Missing, message, help))
+        .collect())
+}
+
+/// The copies beside the database that are missing or damaged, and what is lost without them when the database is lost, too.
+fn copies(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
+    let (folder, db) = (&agent.state_folder, agent.store.read());
+    let all = [
+        (
+            floors::sidecar_is_missing(db, &folder.floors())?,
+            "`floors.json`",
+            "older bundles may be accepted again",
+        ),
+        (
+            holds::beside::read(folder).is_none(),
+            "`holds.json`",
+            "nobody knows what people hold",
+        ),
+        (
+            identity::read(folder).is_none(),
+            "`site.json`",
+            "another site's database would be taken for this one's",
+        ),
+    ];
+    let missing = all.into_iter().filter(|(is_missing, ..)| *is_missing);
+    let (names, costs): (Vec<_>, Vec<_>) = missing.map(|(_, name, cost)| (name, cost)).unzip();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let message = format!(
+        "missing or damaged in the state folder: {}; the database has what was in it, and where that is lost, too, {}",
+        names.join(", "),
+        costs.join(", and ")
+    );
+    let help = "the service writes that anew from the database: start it where it does not run (`systemctl start outhaul-agent`), or give \
+                `outhaul-agent run --once`";
+    Ok(Some((message, help.to_owned())))
+}
+
+/// Stored blobs of the active bundle that are missing.
+fn blobs(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
+    let active = runner::site_now(agent.store.read())?.active;
+    // Without the index in its folder, what needs that says so.
+    let index = active.and_then(|active| runner::index_of(agent, active.number).ok());
+    let Some(index) = index else { return Ok(None) };
+    let missing = known::missing_blobs(agent, &index);
+    if missing == 0 {
+        return Ok(None);
+    }
+    let (number, all) = (index.number, index.blobs.len());
+    let message = format!(
+        "{missing} of {all} stored blobs of bundle {number} are missing in `blobs`: it runs on, and a file of it that is damaged or removed later cannot be \
+         put back; a bundle that leaves out what this site has is refused"
+    );
+    let help = format!(
+        "import bundle {number} again, which copies what is missing and applies nothing, or a newer bundle that is whole (`outhaul-agent import \
+         FOLDER`)"
+    );
+    Ok(Some((message, help)))
+}
+
+/// Roots that this site passed since it was enrolled, and that are not kept any more.
+fn passed_roots(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
+    let db = agent.store.read();
+    let floors = floors::floors(db, &agent.state_folder.floors()).unwrap_or_default();
+    let newest = floors.get("root").copied().unwrap_or(0);
+    // A site that was enrolled by an earlier agent does not know which ones it passed.
+    let Some(first) = state::meta::<u64>(db, key::KIT_ROOT)? else {
+        return Ok(None);
+    };
+    let folder = agent.state_folder.roots();
+    let passed = first.saturating_add(1)..=newest;
+    let names = passed.map(roots::file_name);
+    let mut missing: Vec<String> = names.filter(|name| !folder.join(name).is_file()).collect();
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let more = missing.len().saturating_sub(MAX_NAMED);
+    missing.truncate(MAX_NAMED);
+    if more > 0 {
+        missing.push(format!("{more} more"));
+    }
+    let message = format!(
+        "roots of the fleet that this site passed are missing in `roots`: {}; an apply helper that has not passed them yet accepts nothing, and where the \
+         database is lost, the bundles on disk cannot be verified",
+        missing.join(", ")
+    );
+    let help = format!(
+        "copy them from the folder `metadata` of the fleet at the centre, which has them under the same names, to `{}`",
+        outhaul_kit::text::path(&folder)
+    );
+    Ok(Some((message, help)))
+}

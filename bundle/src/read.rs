@@ -7,6 +7,7 @@
 //! Member names are compared with those that the index demands, and never reach a file system.
 
 mod error;
+mod index;
 mod input;
 mod parity;
 
@@ -18,7 +19,7 @@ pub use error::ReadError;
 use input::Input;
 
 use crate::digest::{Digest, Hasher};
-use crate::index::compressed::{self, CompressedForms};
+use crate::index::compressed::CompressedForms;
 use crate::index::{Blob, Content, Index};
 use crate::limits::Limits;
 use crate::member::{BLOCK, Block, Member};
@@ -262,66 +263,6 @@ impl<R: Read> BundleReader<R> {
             files.insert(name.to_string(), bytes);
             last = Some(name);
         }
-    }
-
-    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
-        at_most(
-            &Member::Index.to_string(),
-            expected.size,
-            self.limits.max_index_bytes,
-        )?;
-        let block = self.ahead.take().unwrap_or(Block::Zeros);
-        let bytes = match block {
-            Block::Member(Member::CompressedIndex, _) => self.compressed_index(block, expected)?,
-            _ => self.listed(block, &Member::Index, expected)?,
-        };
-        let index = Index::from_bytes(&bytes, &self.limits)?;
-        Ok((index, bytes))
-    }
-
-    /// The bytes of a compressed index, decompressed when they are those that metadata lists.
-    fn compressed_index(&mut self, block: Block, index: &Content) -> Result<Vec<u8>, ReadError> {
-        let refuse = |problem: String| ReadError::CompressedIndex { problem };
-        let listed = self.forms.of(&index.digest).ok_or_else(|| {
-            refuse("no metadata file of this bundle lists it, or they differ about it".to_owned())
-        })?;
-        // It is compressed to save bytes.
-        at_most(
-            &Member::CompressedIndex.to_string(),
-            listed.size,
-            index.size,
-        )?;
-        let compressed = self.listed(block, &Member::CompressedIndex, &listed)?;
-        let bytes = compressed::decompress(&compressed, index.size).map_err(refuse)?;
-        let found = Digest::of(&bytes);
-        if found != index.digest {
-            let expected = index.digest;
-            return Err(refuse(format!(
-                "an index with the digest {found} came out, {expected} is signed"
-            )));
-        }
-        self.index_compressed = Some(compressed);
-        Ok(bytes)
-    }
-
-    /// The bytes of a small member, of the size and digest that metadata lists.
-    fn listed(
-        &mut self,
-        block: Block,
-        member: &Member,
-        content: &Content,
-    ) -> Result<Vec<u8>, ReadError> {
-        expect(block, member, content.size)?;
-        let member = member.to_string();
-        let (bytes, found) = self.small(&member, content.size)?;
-        if found != content.digest {
-            return Err(ReadError::Digest {
-                member,
-                expected: content.digest,
-                found,
-            });
-        }
-        Ok(bytes)
     }
 
     fn volume(&mut self, index: &Index) -> Result<Option<Volume>, ReadError> {

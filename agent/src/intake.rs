@@ -62,7 +62,7 @@ pub trait BundleSource {
     ///
     /// # Errors
     /// [`AgentError`], a refusal included.
-    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError>;
+    fn index(&mut self, listed: &ListedIndex) -> Result<(Index, Vec<u8>), AgentError>;
 
     /// Which part of the bundle it is, asked after its index; `None` for a whole one.
     ///
@@ -271,7 +271,7 @@ fn try_accept(
     }
     let (index, bytes) = match read {
         Some(read) => read,
-        None => source.index(&expected(&offer))?,
+        None => source.index(&listed(&offer))?,
     };
     copy::check_index(agent, source.name(), &index, &offer)?;
     executed::drop_void_orders(agent, &index, &offer)?;
@@ -414,11 +414,25 @@ fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentErr
     Ok(changes)
 }
 
-/// The index that an offer's metadata lists.
-fn expected(offer: &Offer) -> Content {
-    Content {
-        digest: offer.index,
-        size: offer.acceptance.index_length,
+/// The index that metadata lists, and its compressed form where it lists one.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedIndex {
+    index: Content,
+    compressed: Option<Content>,
+}
+
+/// What an offer's metadata lists of the index.
+fn listed(offer: &Offer) -> ListedIndex {
+    let compressed = offer.acceptance.index_compressed;
+    ListedIndex {
+        index: Content {
+            digest: offer.index,
+            size: offer.acceptance.index_length,
+        },
+        compressed: compressed.map(|(size, sha256)| Content {
+            digest: Digest::from_bytes(sha256),
+            size,
+        }),
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Acceptance {
     pub index_length: u64,
     /// SHA-256 of the stream's `index.json`.
     pub index_sha256: [u8; 32],
+    /// Size in bytes and SHA-256 of its compressed form, where the metadata lists one.
+    pub index_compressed: Option<(u64, [u8; 32])>,
     /// The bundle's number in its stream.
     pub number: u64,
     /// When the bundle was issued, as signed.

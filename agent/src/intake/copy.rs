@@ -12,7 +12,7 @@ use outhaul_kit::text::chain;
 use outhaul_signer::TrustError;
 use rusqlite::Connection;
 
-use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected, parity, since};
+use super::{BundleSource, ImportOutcome, Offer, accept_metadata, listed, parity, since};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -51,7 +51,7 @@ pub(super) fn back_from_move(
     let Ok(offer) = intake::verify_above(agent, source, &floors, &moved.from) else {
         return Ok(None);
     };
-    let Ok((index, bytes)) = source.index(&expected(&offer)) else {
+    let Ok((index, bytes)) = source.index(&listed(&offer)) else {
         return Ok(None);
     };
     if index.stream != moved.from || !executed::take_back_move(agent, &moved, &index, &offer)? {

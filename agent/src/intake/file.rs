@@ -15,7 +15,7 @@ use outhaul_bundle::{BundleReader, Digest, Index, Limits, Parity, ReadError, Vol
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
-use super::BundleSource;
+use super::{BundleSource, ListedIndex};
 use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
@@ -216,9 +216,9 @@ impl BundleSource for BundleFile {
         };
     }
 
-    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
+    fn index(&mut self, listed: &ListedIndex) -> Result<(Index, Vec<u8>), AgentError> {
         self.reader
-            .read_index(expected)
+            .read_index(&listed.index)
             .map_err(|error| failed(&self.name, &self.heartbeat, &error))
     }
 

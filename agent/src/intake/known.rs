@@ -6,7 +6,7 @@
 use outhaul_bundle::Index;
 
 use super::{
-    BundleSource, ImportOutcome, Offer, expected, outcome_at_rest, refusals, repair_known, since,
+    BundleSource, ImportOutcome, Offer, listed, outcome_at_rest, refusals, repair_known, since,
     store_trust,
 };
 use crate::agent::Agent;
@@ -36,10 +36,10 @@ pub(super) fn refilled(
         _ => 0,
     };
     if missing == 0 {
-        source.is_here_already(&expected(offer));
+        source.is_here_already(&listed(offer).index);
         return Ok(outcome);
     }
-    let (index, _) = source.index(&expected(offer))?;
+    let (index, _) = source.index(&listed(offer))?;
     let volume = source.volume(&index)?;
     if source.parity(&index)?.is_some() {
         return Ok(outcome);

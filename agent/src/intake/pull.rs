@@ -7,13 +7,13 @@
 use std::io::{self, Read};
 use std::time::Instant;
 
-use outhaul_bundle::index::{Blob, Content};
+use outhaul_bundle::index::{Blob, Content, compressed};
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_http::is_timeout;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::{MetadataSource, SourceError};
 
-use super::BundleSource;
+use super::{BundleSource, ListedIndex};
 use crate::blobs::Blobs;
 use crate::config::RepositoryConfig;
 use crate::error::AgentError;
@@ -178,6 +178,26 @@ impl BundleRepository {
         Err(AgentError::Network { url, problem })
     }
 
+    /// The index from its compressed form; `None` where the metadata lists none, or the repository does not have it.
+    fn compressed_index(
+        &self,
+        path: &str,
+        listed: &ListedIndex,
+    ) -> Result<Option<Vec<u8>>, AgentError> {
+        // It is compressed to save bytes: one that is larger is not asked for.
+        let smaller = |form: &Content| form.size < listed.index.size;
+        let Some(form) = listed.compressed.filter(smaller) else {
+            return Ok(None);
+        };
+        let Some(bytes) = self.client.get(path, form.size)? else {
+            return Ok(None);
+        };
+        let opened = compressed::open(&bytes, &form, &listed.index);
+        opened.map(Some).map_err(|problem| {
+            AgentError::refused(&self.name, "digest", format!("`{path}`: {problem}"))
+        })
+    }
+
     fn broke(&self, path: &str, error: &io::Error) -> AgentError {
         AgentError::Network {
             url: self.client.url(path),
@@ -207,8 +227,9 @@ impl BundleSource for BundleRepository {
         Ok(self)
     }
 
-    fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
+    fn index(&mut self, listed: &ListedIndex) -> Result<(Index, Vec<u8>), AgentError> {
         let refused = |rule, message: String| AgentError::refused(&self.name, rule, message);
+        let expected = &listed.index;
         if expected.size > self.limits.max_index_bytes {
             return Err(refused(
                 "oversized",
@@ -216,10 +237,13 @@ impl BundleSource for BundleRepository {
             ));
         }
         let path = format!("targets/{}/{}.index.json", self.role, expected.digest.hex());
-        let bytes = self
-            .client
-            .get(&path, expected.size)?
-            .ok_or_else(|| refused("missing", format!("`{path}` is missing")))?;
+        let bytes = match self.compressed_index(&format!("{path}.zst"), listed)? {
+            Some(bytes) => bytes,
+            None => self
+                .client
+                .get(&path, expected.size)?
+                .ok_or_else(|| refused("missing", format!("`{path}` is missing")))?,
+        };
         let found = Digest::of(&bytes);
         if found != expected.digest {
             return Err(refused(

@@ -12,12 +12,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jiff::Timestamp;
-use outhaul_bundle::index::{Content, Index};
+use outhaul_bundle::index::Index;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::slip::{MAGIC, MAX_TEXT_BYTES, Slip, SlipError};
 use outhaul_signer::{Acceptance, MetadataSource, TimePolicy, TrustedMetadata, trust};
 
-use super::{BundleSource, Offer, accept_metadata, known};
+use super::{BundleSource, ListedIndex, Offer, accept_metadata, known};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -138,7 +138,7 @@ impl BundleSource for SlipMetadata<'_> {
         Ok(self.slip.source())
     }
 
-    fn index(&mut self, _expected: &Content) -> Result<(Index, Vec<u8>), AgentError> {
+    fn index(&mut self, _: &ListedIndex) -> Result<(Index, Vec<u8>), AgentError> {
         self.nothing_behind()
     }
 

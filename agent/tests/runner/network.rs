@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use outhaul_bundle::hub_api::ReportsAnswer;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack, Report};
 use outhaul_signer::{Envelope, SigningKey};
-use outhaul_test_kit::{Centre, Draft, TOKEN};
+use outhaul_test_kit::{Centre, Draft, Load, TOKEN};
 
 use crate::server::Server;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
@@ -63,6 +63,80 @@ fn a_repository_is_pulled_and_asked_again_it_has_nothing_new() {
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(2));
     assert_eq!(blobs(), before + 1, "the large blob was there already");
+}
+
+/// A draft whose index is large.
+fn many_files(word: &str) -> Draft {
+    let file = |number| (format!("labels/{number}.txt"), format!("{word} {number}\n"));
+    let mut load = Load::new("hello");
+    for (name, text) in (0..800).map(file) {
+        load = load.file(&name, text);
+    }
+    Draft::new([load])
+}
+
+#[test]
+fn the_compressed_form_of_a_large_index_is_pulled_and_the_index_itself_where_it_is_missing() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &many_files("one"));
+    let site = web.site(&centre);
+    let indexes = |asked: &[crate::server::Asked]| -> Vec<String> {
+        let paths = asked.iter().map(|(_, path, _)| path.clone());
+        paths.filter(|path| path.starts_with("targets/")).collect()
+    };
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(1));
+    let asked = indexes(&web.server.asked());
+    assert!(
+        asked.len() == 1 && asked[0].ends_with(".index.json.zst"),
+        "{asked:?}"
+    );
+    assert_eq!(site.applied()["hello/labels/7.txt"], b"one 7\n");
+    // A mirror that has what clients of The Update Framework know, and nothing else.
+    web.publish(&centre, &many_files("two"));
+    let removed = remove_compressed(&web);
+    assert_eq!(removed, 2);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(2));
+}
+
+/// Removes every compressed index, and returns how many there were.
+fn remove_compressed(web: &Web) -> usize {
+    let mut removed = 0;
+    for role in fs::read_dir(web.folder.path().join("targets")).unwrap() {
+        for file in fs::read_dir(role.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "zst") {
+                fs::remove_file(path).unwrap();
+                removed += 1;
+            }
+        }
+    }
+    removed
+}
+
+#[test]
+fn attack_a_server_with_another_compressed_index_is_refused_before_it_is_decompressed() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &many_files("one"));
+    for role in fs::read_dir(web.folder.path().join("targets")).unwrap() {
+        for file in fs::read_dir(role.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "zst") {
+                let mut bytes = fs::read(&path).unwrap();
+                let last = bytes.len() - 1;
+                bytes[last] ^= 1;
+                fs::write(path, bytes).unwrap();
+            }
+        }
+    }
+    let site = web.site(&centre);
+    assert_reports(
+        &site.run(&["run", "--once"]),
+        4,
+        &[".index.json.zst`", "are signed"],
+    );
+    assert_eq!(site.active(), None);
 }
 
 #[test]

@@ -37,6 +37,9 @@ pub fn unpack_for_web(bundle: &Path, folder: &Path) {
     };
     let (index, bytes) = reader.read_index(&content).unwrap();
     put(format!("targets/{role}/{digest}.index.json"), &bytes);
+    if let Some(bytes) = reader.index_compressed() {
+        put(format!("targets/{role}/{digest}.index.json.zst"), &bytes);
+    }
     let mut blobs = MemoryBlobs::default();
     reader.read_blobs(&index, &mut blobs).unwrap();
     for (digest, bytes) in &blobs.by_digest {

@@ -169,8 +169,32 @@ impl CompressedForms {
     }
 }
 
+/// The bytes of an index from its compressed form, both as signed metadata lists them.
+///
+/// # Errors
+/// What differs, in words; nothing that differs from what is listed is decompressed.
+pub fn open(bytes: &[u8], compressed: &Content, index: &Content) -> Result<Vec<u8>, String> {
+    let found = Digest::of(bytes);
+    if found != compressed.digest || bytes.len() as u64 != compressed.size {
+        let Content { digest, size } = compressed;
+        return Err(format!(
+            "it has {} bytes with the digest {found}; {size} with {digest} are signed",
+            bytes.len()
+        ));
+    }
+    let out = decompress(bytes, index.size)?;
+    let found = Digest::of(&out);
+    match found == index.digest {
+        true => Ok(out),
+        false => Err(format!(
+            "an index with the digest {found} came out, {} is signed",
+            index.digest
+        )),
+    }
+}
+
 /// The index's bytes of verified compressed bytes: as many as were signed, or an error that says what came out.
-pub(crate) fn decompress(bytes: &[u8], size: u64) -> Result<Vec<u8>, String> {
+fn decompress(bytes: &[u8], size: u64) -> Result<Vec<u8>, String> {
     let size = usize::try_from(size).map_err(|error| error.to_string())?;
     let mut out = Vec::new();
     out.try_reserve_exact(size)

@@ -6,7 +6,6 @@
 use std::io::Read;
 
 use super::{BundleReader, ReadError, at_most, expect};
-use crate::digest::Digest;
 use crate::index::{Content, Index, compressed};
 use crate::member::{Block, Member};
 
@@ -39,14 +38,7 @@ impl<R: Read> BundleReader<R> {
             index.size,
         )?;
         let compressed = self.listed(block, &Member::CompressedIndex, &listed)?;
-        let bytes = compressed::decompress(&compressed, index.size).map_err(refuse)?;
-        let found = Digest::of(&bytes);
-        if found != index.digest {
-            let expected = index.digest;
-            return Err(refuse(format!(
-                "an index with the digest {found} came out, {expected} is signed"
-            )));
-        }
+        let bytes = compressed::open(&compressed, &listed, index).map_err(refuse)?;
         self.index_compressed = Some(compressed);
         Ok(bytes)
     }

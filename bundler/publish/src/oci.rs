@@ -71,7 +71,7 @@ pub fn push(
     let layers = opened
         .metadata
         .iter()
-        .chain([&opened.index])
+        .chain(&opened.index)
         .chain(&opened.blobs);
     let layers: Vec<&Object> = layers.collect();
     let bytes = manifest(bundle, &empty, &layers);
@@ -210,6 +210,9 @@ fn manifest(bundle: &BundleFile, empty: &Object, layers: &[&Object]) -> Vec<u8> 
     let described = |layer: &&Object| -> Value {
         let kind = match layer.path.split('/').next() {
             Some("metadata") => "application/vnd.outhaul.metadata.v1+json",
+            Some("targets") if layer.path.ends_with(".zst") => {
+                "application/vnd.outhaul.index.v1+json+zstd"
+            }
             Some("targets") => "application/vnd.outhaul.index.v1+json",
             _ => "application/vnd.outhaul.blob.v1",
         };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_bundle::digest::Hasher;
-use outhaul_bundle::index::Content;
+use outhaul_bundle::index::{Content, IndexBytes};
 use outhaul_bundle::read::{BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_kit::media;
@@ -159,8 +159,8 @@ impl Object {
 pub struct OpenedBundle {
     /// The metadata files that it carries, by name.
     pub metadata: Vec<Object>,
-    /// Its index, at the place where clients look for it.
-    pub index: Object,
+    /// Its index, at the place where clients look for it, and beside it its compressed form where it has one.
+    pub index: Vec<Object>,
     /// Its blobs, in the order of the index.
     pub blobs: Vec<Object>,
 }
@@ -182,6 +182,10 @@ impl BundleFile {
             source: error.source,
         })?;
         let (metadata, index, bytes, offset) = read_index(file, &self.index).map_err(wrong)?;
+        let IndexBytes {
+            canonical,
+            compressed,
+        } = bytes;
         let here: Arc<Path> = self.path.as_path().into();
         let mut at = offset;
         let mut blobs = Vec::new();
@@ -202,18 +206,23 @@ impl BundleFile {
             self.role,
             self.index.digest.hex()
         );
+        let mut index_objects = Vec::new();
+        if let Some(bytes) = compressed {
+            index_objects.push(Object::small(format!("{index_path}.zst"), &bytes));
+        }
+        index_objects.push(Object::small(index_path, &canonical));
         Ok(OpenedBundle {
             metadata: metadata
                 .into_iter()
                 .map(|(name, bytes)| Object::small(format!("metadata/{name}"), &bytes))
                 .collect(),
-            index: Object::small(index_path, &bytes),
+            index: index_objects,
             blobs,
         })
     }
 }
 
-type ReadIndex = (Vec<(String, Vec<u8>)>, Index, Vec<u8>, u64);
+type ReadIndex = (Vec<(String, Vec<u8>)>, Index, IndexBytes, u64);
 
 fn read_index(file: File, expected: &Content) -> Result<ReadIndex, ReadError> {
     let mut reader = BundleReader::new(file, Limits::default());
@@ -221,6 +230,7 @@ fn read_index(file: File, expected: &Content) -> Result<ReadIndex, ReadError> {
     metadata.sort_by_key(|(name, _)| in_the_tar(name));
     let (index, bytes) = reader.read_index(expected)?;
     let offset = reader.offset();
+    let bytes = IndexBytes::new(bytes, reader.index_compressed());
     Ok((metadata, index, bytes, offset))
 }
 
@@ -275,7 +285,7 @@ impl Publication {
             let opened = bundle.open()?;
             let new = |blob: &Object| known.insert(blob.content.digest);
             objects.extend(opened.blobs.into_iter().filter(new));
-            indexes.push(opened.index);
+            indexes.extend(opened.index);
         }
         objects.append(&mut indexes);
         let last = ("timestamp.json".to_owned(), listed.timestamp);

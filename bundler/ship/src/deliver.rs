@@ -185,11 +185,11 @@ pub fn publish_folder(
         (Some(error), _) => return Err(error.into()),
         (None, read) => read.map(drop).map_err(unreadable)?,
     }
-    put_bytes(
-        &media,
-        &Path::new("targets").join(index_target),
-        &index_bytes,
-    )?;
+    let target = Path::new("targets").join(index_target);
+    if let Some(bytes) = reader.index_compressed() {
+        put_bytes(&media, &compressed_beside(&target), &bytes)?;
+    }
+    put_bytes(&media, &target, &index_bytes)?;
     let (timestamp, rest): (Vec<_>, Vec<_>) = metadata
         .iter()
         .partition(|(name, _)| name.as_str() == "timestamp.json");
@@ -203,6 +203,13 @@ pub fn publish_folder(
         }
     }
     Ok(())
+}
+
+/// Where clients look for the compressed form of the index at `target` first.
+fn compressed_beside(target: &Path) -> PathBuf {
+    let mut name = target.to_path_buf().into_os_string();
+    name.push(".zst");
+    name.into()
 }
 
 /// Where clients look for what leads to everything else.

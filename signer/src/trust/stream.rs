@@ -93,6 +93,7 @@ pub(super) fn verify(
         trusted: walk.trusted_for(role),
         index_length: target.length,
         index_sha256: target.sha256,
+        index_compressed: target.compressed,
         number: target.number,
         issued: target.issued,
         signed_at,
@@ -119,6 +120,7 @@ fn refuse_out_of_range(role: &str, version: u64) -> Result<(), TrustError> {
 struct StreamTarget {
     length: u64,
     sha256: [u8; 32],
+    compressed: Option<(u64, [u8; 32])>,
     number: u64,
     issued: Timestamp,
 }
@@ -127,6 +129,15 @@ struct StreamTarget {
 struct Custom {
     number: u64,
     issued: Timestamp,
+    #[serde(default)]
+    zstd: Option<Compressed>,
+}
+
+/// A target's compressed form.
+#[derive(Deserialize)]
+struct Compressed {
+    length: u64,
+    sha256: String,
 }
 
 fn the_one_target(stream: &Targets, role: &str) -> Result<StreamTarget, TrustError> {
@@ -144,8 +155,12 @@ fn the_one_target(stream: &Targets, role: &str) -> Result<StreamTarget, TrustErr
         .hashes
         .get("sha256")
         .ok_or_else(|| malformed("a target without sha256"))?;
-    let mut sha256 = [0u8; 32];
-    hex::decode_to_slice(hash, &mut sha256).map_err(|_| malformed("not a valid sha256"))?;
+    let digest = |hash: &str| {
+        let mut sha256 = [0u8; 32];
+        hex::decode_to_slice(hash, &mut sha256).map_err(|_| malformed("not a valid sha256"))?;
+        Ok(sha256)
+    };
+    let sha256 = digest(hash)?;
     let custom = target
         .custom
         .clone()
@@ -158,10 +173,15 @@ fn the_one_target(stream: &Targets, role: &str) -> Result<StreamTarget, TrustErr
             "number {number} in a role of version {version}"
         )));
     }
+    let compressed = match &custom.zstd {
+        Some(listed) => Some((listed.length, digest(&listed.sha256)?)),
+        None => None,
+    };
     let (number, issued) = (custom.number, custom.issued);
     Ok(StreamTarget {
         length: target.length,
         sha256,
+        compressed,
         number,
         issued,
     })

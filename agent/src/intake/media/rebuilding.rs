@@ -185,7 +185,7 @@ fn pieces_of(
 ) -> Result<(Index, Option<Volume>, Option<Parity>), AgentError> {
     let mut source = open_bundle(agent, media, path)?;
     source.metadata()?;
-    let (index, _) = source.index(&intake::expected(offer))?;
+    let (index, _) = source.index(&intake::listed(offer))?;
     let volume = source.volume(&index)?;
     let parity = match volume {
         Some(_) => None,

@@ -6,16 +6,27 @@
 //! that differ about its compressed form are refused.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::Deserialize;
+use zstd::zstd_safe::CParameter;
 
 use super::Content;
 use crate::digest::Digest;
 
 /// Size in bytes from which an index is compressed: below, it would save a block or two.
 pub const MIN_COMPRESSED_BYTES: usize = 64 * 1024;
-/// zstd's level. Most of an index are digests, which no level makes smaller.
+/// zstd's level. Most of an index are digests, which no level makes smaller: what counts is that the second place of each is found, however
+/// far behind the first.
 const LEVEL: i32 = 3;
+/// Logarithm of the window: as large as the largest index.
+const WINDOW_LOG: u32 = 26;
+/// Shortest repetition in bytes that is looked for in the whole window: half of a digest's digits.
+const MIN_FAR_MATCH: u32 = 32;
+/// Logarithm of the positions that are remembered of the window.
+const FAR_MATCH_LOG: u32 = 20;
+/// Logarithm of how many positions one is remembered of: every digest has several.
+const FAR_MATCH_RATE_LOG: u32 = 3;
 
 /// The compressed form of `index_bytes`; `None` for a small index, or where nothing would be saved.
 ///
@@ -25,7 +36,20 @@ pub fn compressed(index_bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if index_bytes.len() < MIN_COMPRESSED_BYTES {
         return Ok(None);
     }
-    let bytes = zstd::bulk::compress(index_bytes, LEVEL).map_err(|error| error.to_string())?;
+    let compress = || {
+        let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+        for parameter in [
+            CParameter::WindowLog(WINDOW_LOG),
+            CParameter::EnableLongDistanceMatching(true),
+            CParameter::LdmMinMatch(MIN_FAR_MATCH),
+            CParameter::LdmHashLog(FAR_MATCH_LOG),
+            CParameter::LdmHashRateLog(FAR_MATCH_RATE_LOG),
+        ] {
+            compressor.set_parameter(parameter)?;
+        }
+        compressor.compress(index_bytes)
+    };
+    let bytes = compress().map_err(|error: io::Error| error.to_string())?;
     Ok(Some(bytes).filter(|bytes| bytes.len() < index_bytes.len()))
 }
 

@@ -103,7 +103,8 @@ impl Helper {
         };
         let config = settings(&state_folder)?;
         state_folder.create()?;
-        let store = Store::open(&state_folder.database())?;
+        let mut store = Store::open(&state_folder.database())?;
+        store.work_under(lock.place()?);
         let site = match state::site(store.read()) {
             Err(StateError::NotEnrolled { .. }) => return Err(not_set_up(folder, agent)),
             other => other?,

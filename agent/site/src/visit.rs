@@ -6,6 +6,10 @@ use outhaul_kit::text;
 use serde::{Deserialize, Serialize};
 
 /// A stick or folder that was read.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact by itself, under its name in what earlier agents stored"
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visit {
     /// Where it was.

@@ -147,9 +147,14 @@ fn a_service_whose_database_is_gone_or_replaced_writes_nothing_more_and_ends() {
     whole.take(&centre.publish(&Draft::hello("one")));
     let backup = whole.folder.path().join("drone-7.backup");
     whole.ok(&["backup", "--to", backup.to_str().unwrap()]);
-    let losses: [(Loss, &str, &str); 3] = [
+    let losses: [(Loss, &str, &str); 4] = [
         (
             |site, _| std::fs::remove_file(site.state().join("agent.db")).unwrap(),
+            "is gone, while this process worked",
+            "put the saved one in its place",
+        ),
+        (
+            |site, aside| std::fs::rename(site.state().join("agent.db"), aside).unwrap(),
             "is gone, while this process worked",
             "move it back",
         ),

@@ -18,13 +18,14 @@ use crate::config::{self, AgentConfig};
 use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
+use crate::identity;
 use crate::keys;
 use crate::request::{Asking, write_request};
 use crate::roots;
 use crate::runner::held::Lacking;
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, identity, key};
+use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, key};
 use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;

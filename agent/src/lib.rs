@@ -30,8 +30,8 @@ use outhaul_kit::durable;
 use outhaul_runner::{self as runner, agent, intact};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
-    advice, attention, cut, incomplete, interrupted, keys, machine, offer, rehearsal, request,
-    secrets, state, state_folder,
+    advice, attention, cut, identity, incomplete, interrupted, keys, machine, offer, rehearsal,
+    request, secrets, state, state_folder,
 };
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use outhaul_kit::durable;
 use outhaul_reconcilers::{ApplyError, Phase};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
-    advice, cut, incomplete, keys, machine, rehearsal, secrets, state, state_folder,
+    advice, cut, identity, incomplete, keys, machine, rehearsal, secrets, state, state_folder,
 };
 
 use crate::agent::Agent;

@@ -14,9 +14,10 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::former_keys;
 use crate::generation;
+use crate::identity;
 use crate::kept;
 use crate::machine::{Event, Work};
-use crate::state::{StateError, floors, generations, holds, identity};
+use crate::state::{StateError, floors, generations, holds};
 use crate::state_folder::StateFolder;
 
 /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.

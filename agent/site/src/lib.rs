@@ -8,6 +8,7 @@ pub mod attention;
 pub mod backup;
 pub mod cut;
 pub mod followed;
+pub mod identity;
 pub mod incomplete;
 pub mod interrupted;
 pub mod keys;

@@ -23,25 +23,25 @@ pub mod delays;
 mod error;
 pub mod events;
 pub mod floors;
+pub(crate) mod former;
 pub mod generations;
 pub mod holds;
-pub mod identity;
 pub mod inventory;
 mod migrate;
 pub mod note;
 pub mod outbox;
 mod place;
 pub mod refusal;
-pub(crate) mod rescue;
+mod rescue;
 pub mod returns;
 pub mod soak;
 mod store;
 
 pub use error::StateError;
+pub use former::Former;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
 pub use note::Note;
-pub use rescue::Former;
 pub use store::Store;
 
 /// Who this site is: fixed at enrolment.

@@ -11,8 +11,8 @@ use outhaul_kit::text;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
+use crate::identity;
 use crate::request;
-use crate::state::identity;
 use crate::state_folder::StateFolder;
 
 /// Refuses a kit for another site or fleet than this folder was; `lost` says that something else than `site.json` shows that it was one.

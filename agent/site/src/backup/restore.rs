@@ -19,18 +19,19 @@ use serde::{Deserialize, Serialize};
 use super::format::{BackupEntry, Header, Named};
 use super::{BackupError, checked};
 use crate::durable::{self, at};
+use crate::identity;
 use crate::keys;
 use crate::secrets::Secrets;
 use crate::state::clock::{self, Clocks};
 use crate::state::generations;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, events, holds, identity, key, rescue};
+use crate::state::{self, SiteIdentity, StateError, Store, events, former, holds, key};
 use crate::state_folder::StateFolder;
 
 /// Where a backup is put together, in the state folder.
 const BESIDE: &str = "restoring";
 /// Names that may be in a state folder before a site is restored into it.
-const HARMLESS: [&str; 4] = ["lock", "lost+found", rescue::FOLDER, BESIDE];
+const HARMLESS: [&str; 4] = ["lock", "lost+found", former::FOLDER, BESIDE];
 
 /// What a restore is given besides the file.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use outhaul_kit::text;
 use outhaul_signer::KeyError;
 use rusqlite::ErrorCode;
 
-use super::rescue::{self, Former};
+use super::former::{Former, saved_beside};
 use crate::durable::{self, FileError};
 use crate::state_folder::LockError;
 
@@ -237,7 +237,7 @@ impl StateError {
                  reports anew; without one, {}",
                 anew(path)
             ),
-            Self::Gone { path, .. } => match rescue::beside(path) {
+            Self::Gone { path, .. } => match saved_beside(path) {
                 Some(saved) => rescued_help(path, &saved),
                 None => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
             },
@@ -335,7 +335,7 @@ fn rescued_help(path: &Path, saved: &Path) -> String {
 fn put_back(path: &Path, saved: &Path) -> String {
     let beside = |end: &str| text::quoted(path.with_file_name(format!("agent.db{end}")));
     format!(
-        "put the saved one in its place (`rm -f {wal} {shm} && mv {saved} {path}`), and start the service: nothing is lost then",
+        "put the saved one in its place (`rm -f {wal} {shm} && mv {saved} {path}`), and start the service",
         wal = beside("-wal"),
         shm = beside("-shm"),
         saved = text::quoted(saved),

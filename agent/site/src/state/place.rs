@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use super::StateError;
-use super::rescue::Former;
+use super::former::Former;
 use crate::durable::at;
 use crate::same_file::SameFile;
 

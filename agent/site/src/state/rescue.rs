@@ -8,26 +8,12 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::report::MAX_REPORTS_AT_ONCE_BYTES;
 use rusqlite::Connection;
 
+use super::former::{DATABASE, FOLDER, Former};
 use super::{SiteIdentity, StateError, doing, key, meta, outbox};
 use crate::durable::{self, at};
 
-/// The folder in the state folder.
-pub(crate) const FOLDER: &str = "rescued";
-/// How the names of saved databases end.
-const DATABASE: &str = "db";
 /// Reports as they travel.
 const REPORTS_MODE: u32 = 0o644;
-
-/// What became of the database that a process worked with, where another one or none is at its path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Former {
-    /// It has another name somewhere.
-    Elsewhere,
-    /// It was removed, and all of it is saved here.
-    Rescued(PathBuf),
-    /// It was removed, and could not be saved.
-    Lost(String),
-}
 
 /// Saves the database that was removed from `path`.
 pub(super) fn save(db: &Connection, path: &Path) -> Former {
@@ -79,22 +65,11 @@ fn reports(db: &Connection, site: &SiteIdentity, folder: &Path) -> Result<(), St
     }
 }
 
-/// The database that was saved last beside `database`, if any was.
-pub(super) fn beside(database: &Path) -> Option<PathBuf> {
-    let folder = database.with_file_name(FOLDER);
-    let mut saved = durable::list(&folder).ok()?;
-    saved.retain(|path| path.extension().is_some_and(|end| end == DATABASE));
-    saved.into_iter().max_by_key(|path| {
-        std::fs::metadata(path)
-            .and_then(|found| found.modified())
-            .ok()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
+    use super::super::former::saved_beside as beside;
     use super::*;
     use crate::state::{Store, set_meta};
 

@@ -6,10 +6,11 @@
 use crate::agent::Agent;
 use crate::attention::{Attention, AttentionKind};
 use crate::error::AgentError;
+use crate::identity;
 use crate::intake::known;
 use crate::roots;
 use crate::runner;
-use crate::state::{self, floors, holds, identity, key};
+use crate::state::{self, floors, holds, key};
 
 /// How many names stand in one sentence.
 const MAX_NAMED: usize = 10;

@@ -8,9 +8,9 @@ use outhaul_bundle::name::Name;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{SiteIdentity, StateError, outbox, site, to_json};
 use crate::durable;
 use crate::request;
+use crate::state::{SiteIdentity, StateError, outbox, site, to_json};
 use crate::state_folder::StateFolder;
 
 const FORMAT: &str = "outhaul.dev/site-identity/v1";

@@ -96,6 +96,7 @@ pub fn write(
             help: "name another file".to_owned(),
         });
     }
+    outhaul_place::refuse_file(to, "a file of this program", |_| false)?;
     let (copy, part) = (added(to, ".db.part"), added(to, ".part"));
     let done = write_parts(hub, folder, (&copy, &part), now_ms);
     durable::remove_file(&copy)?;

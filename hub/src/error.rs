@@ -8,6 +8,7 @@ use std::io;
 
 use outhaul_kalypso::ObjectsError;
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_place::PlaceRefused;
 use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
@@ -77,6 +78,9 @@ pub enum HubError {
         /// The kind of the worst of them.
         class: FailureClass,
     },
+    /// The place that was named is no place for what the hub writes.
+    #[error(transparent)]
+    Place(#[from] PlaceRefused),
     /// Reports could not be read or kept.
     #[error(transparent)]
     Ingest(#[from] IngestError),
@@ -162,6 +166,7 @@ impl Classified for HubError {
         match self {
             Self::Refused { .. } => FailureClass::Refused,
             Self::Paths { class, .. } => *class,
+            Self::Place(error) => error.class(),
             Self::Removal { source, .. } => source.class(),
             Self::Backup(error) => error.class(),
             Self::Usage { .. } | Self::Tls { .. } => FailureClass::Usage,
@@ -254,7 +259,7 @@ impl Classified for HubError {
             }
             Self::State(StateError::Replaced { .. }) | Self::Store(StoreError::Replaced { .. }) => {
                 "sites keep what was not acknowledged and send it again. See what is at that path now, bring the database \
-                 back where it is gone (`outhaul-hub restore`), and start the hub again"
+                 back where it is gone (`outhaul-hub restore FILE`), and start the hub again"
             }
             Self::State(StateError::Unfinished { .. }) => "run `outhaul-hub init` again",
             Self::State(StateError::OtherKey { .. }) => {

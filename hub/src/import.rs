@@ -16,6 +16,7 @@ use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::failure::FailureClass;
 use outhaul_kit::media::{self, Bounds, FileOrFolder, Media};
 use outhaul_kit::text;
+use outhaul_place::PlaceRefused;
 use serde::Serialize;
 
 use crate::desired::{self, DesiredError, RecordedBundle};
@@ -214,6 +215,11 @@ fn import_place(
     if !write_acks || sites.is_empty() {
         return Ok(());
     }
+    // A folder of somebody is read like any other, and nothing is written into it.
+    if let Err(refused) = refuse_place(&folder.media) {
+        done.acks_problem = Some(refused.to_string());
+        return Ok(());
+    }
     match write_acks_to(hub, &folder.media, Some(&sites), now_ms) {
         Ok(files) => done.acks.extend(files),
         // A read-only stick: the reports are in, and that is what matters.
@@ -236,7 +242,14 @@ pub fn write_acks(
     only: Option<&BTreeSet<String>>,
     now_ms: i64,
 ) -> Result<Vec<String>, HubError> {
-    write_acks_to(hub, &Media::open(folder)?, only, now_ms)
+    let media = Media::open(folder)?;
+    refuse_place(&media)?;
+    write_acks_to(hub, &media, only, now_ms)
+}
+
+/// Refuses a folder of somebody as one that acknowledgements are written into. A link to a stick is one more name of it.
+fn refuse_place(media: &Media) -> Result<(), PlaceRefused> {
+    outhaul_place::refuse_folder(&outhaul_kit::belongs::resolved(media.path()))
 }
 
 fn write_acks_to(

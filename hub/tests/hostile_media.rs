@@ -73,6 +73,29 @@ fn acknowledgements_are_not_written_through_links() {
 }
 
 #[test]
+fn reports_in_a_folder_of_somebody_are_taken_in_and_nothing_is_written_there() {
+    for (marker, whose) in [
+        ("agent.db", "the state folder of a site"),
+        ("fleet.json", "the folder of a fleet's keys"),
+        ("hub.key", "the state folder of a hub"),
+    ] {
+        let (hub, stick) = fixture();
+        fs::write(stick.join(marker), b"").unwrap();
+        let output = hub.run(&["import", stick.to_str().unwrap()]);
+        let words = [
+            "the reports are in, but not acknowledged on the stick",
+            whose,
+        ];
+        assert_reports(&output, 3, &words);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("1 report taken in"), "{said}");
+        let output = hub.run(&["acks", stick.to_str().unwrap()]);
+        assert_reports(&output, 2, &[whose, "help: name a folder outside it"]);
+        assert!(!stick.join("acks").exists());
+    }
+}
+
+#[test]
 fn what_is_no_file_is_named_and_nothing_waits_for_it() {
     let (hub, stick) = fixture();
     for name in ["b.reports", "c.request", "d.outhaul", "\u{1b}[2J.reports"] {

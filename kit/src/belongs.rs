@@ -49,7 +49,8 @@ impl Owner {
             // The second one stays where the first was lost.
             Self::Site => is_file("agent.db") || is_file("site.json"),
             Self::Fleet => is_file("fleet.json"),
-            Self::Hub => is_file("hub.key"),
+            // Its key may come from elsewhere, and its data may be on a server.
+            Self::Hub => ["hub.key", "hub.db", "hub.database"].into_iter().any(is_file),
             Self::ControlPlane => is_folder(".environments"),
             Self::Repository => is_file("HEAD") && is_folder("objects") && is_folder("refs"),
         }
@@ -93,6 +94,8 @@ mod tests {
             (Owner::Site, &["site.json"], &[]),
             (Owner::Fleet, &["fleet.json"], &[]),
             (Owner::Hub, &["hub.key"], &[]),
+            (Owner::Hub, &["hub.db"], &[]),
+            (Owner::Hub, &["hub.database"], &[]),
             (Owner::ControlPlane, &[], &[".environments"]),
             (Owner::Repository, &["HEAD"], &["objects", "refs"]),
         ] {

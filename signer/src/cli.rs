@@ -9,6 +9,7 @@ use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::signals;
 use outhaul_kit::text::{printable_lines, quoted};
+use outhaul_place::PlaceRefused;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
 use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
@@ -85,6 +86,8 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     #[error(transparent)]
     Key(#[from] KeyError),
+    #[error(transparent)]
+    Place(#[from] PlaceRefused),
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -196,6 +199,7 @@ impl Classified for Failure {
             Self::Trust(_) | Self::Review(_) => FailureClass::Trust,
             Self::Fleet(error) => error.class(),
             Self::Key(error) => error.class(),
+            Self::Place(error) => error.class(),
         }
     }
 

@@ -14,14 +14,14 @@ use outhaul_kit::text;
 use crate::{LoadRequest, Origin};
 
 mod place;
-mod working_tree;
 
-pub use place::{
-    NoParent, NoPlace, PlaceRefused, refuse_file, refuse_folder, refuse_folder_of_others,
-    refuse_new_folder, refuse_other_kind,
+pub use outhaul_place::{
+    NoParent, NoPlace, PlaceRefused, refuse_folder_of_others, refuse_other_kind,
 };
-use place::{refuse_mount_point, refuse_no_parent, refuse_no_place};
-use working_tree::{WorkingTree, working_tree};
+use outhaul_place::{
+    WorkingTree, refuse_mount_point, refuse_no_parent, refuse_no_place, working_tree,
+};
+pub use place::{refuse_file, refuse_folder, refuse_new_folder};
 
 /// A rendering must not go into what it is made from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +90,8 @@ impl Classified for OutputRefused {
 pub fn refuse_output(request: &LoadRequest, folder: &Path) -> Result<(), OutputRefused> {
     refuse_no_place(folder).map_err(PlaceRefused::from)?;
     refuse_no_parent(folder).map_err(PlaceRefused::from)?;
-    Ok(refuse_own_input(request, folder)?)
+    refuse_own_input(request, folder)?;
+    Ok(place::refuse_control_plane(folder, folder).map_err(PlaceRefused::from)?)
 }
 
 /// Refuses `folder` as [`refuse_output`] does, for a rendering: what is read for it is named first.

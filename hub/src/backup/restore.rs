@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use outhaul_gate::facts::Restored;
 use outhaul_kit::durable::{self, FileError};
+use outhaul_kit::belongs::Owner;
+use outhaul_place::refuse_own_folder;
 use outhaul_signer::key::{Secret, SigningKey};
 use serde::Serialize;
 
@@ -51,6 +53,7 @@ pub fn restore(
     server: Option<&Address>,
     now_ms: i64,
 ) -> Result<Back, HubError> {
+    refuse_own_folder(state, Owner::Hub)?;
     let mut backup = OpenedBackup::open(from)?;
     if let Some(expected) = expected.filter(|expected| *expected != backup.digest) {
         return Err(BackupError::OtherDigest {

@@ -4,6 +4,8 @@ use outhaul_kit::text::json_path;
 use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use std::path::PathBuf;
 
+use outhaul_kit::belongs::Owner;
+use outhaul_place::refuse_own_folder;
 use outhaul_signer::key::{KeyError, Secret};
 use outhaul_signer::media;
 use serde_json::json;
@@ -49,6 +51,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    refuse_own_folder(&common.state, Owner::Hub)?;
     let root = media::read_file(&args.root, MAX_ROOT_BYTES)?;
     let secret = secret(common, args)?;
     let begin_empty = args.begin_empty.then(time::now_ms);

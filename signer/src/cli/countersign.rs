@@ -2,15 +2,16 @@
 
 use outhaul_kit::text::json_path;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outhaul_kit::console;
 use outhaul_kit::text::printable_lines;
+use outhaul_place::PlaceRefused;
 use outhaul_signer::command::CommandKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use outhaul_signer::media;
 use outhaul_signer::metadata::Signs;
-use outhaul_signer::request::{MAX_BYTES, SigningRequest};
+use outhaul_signer::request::{MAX_BYTES, SigningAnswer, SigningRequest};
 use outhaul_signer::review::{self, Review};
 use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use outhaul_signer::{PublicKey, SigningKey};
@@ -66,11 +67,23 @@ pub struct Args {
     answer: Option<PathBuf>,
 }
 
+/// Refuses a place for the answer. Beside its request it goes wherever that lies: in a fleet's folder as well.
+fn refuse_place(path: &Path, request: &Path) -> std::result::Result<(), PlaceRefused> {
+    let is_answer = |there: &[u8]| SigningAnswer::from_bytes(there).is_ok();
+    match outhaul_place::folder_of(path) == outhaul_place::folder_of(request) {
+        true => outhaul_place::refuse_other_kind(path, "an answer", is_answer),
+        false => outhaul_place::refuse_file(path, "an answer", is_answer),
+    }
+}
+
 impl Args {
     pub fn run(self, common: &Common) -> Result {
         let refuse = |error: &(dyn std::error::Error + 'static)| {
             Failure::Refused(outhaul_kit::text::chain(error))
         };
+        if let Some(answer) = &self.answer {
+            refuse_place(answer, &self.request)?;
+        }
         let bytes = media::read_file(&self.request, MAX_BYTES as u64)?;
         let request = SigningRequest::from_bytes(&bytes).map_err(|error| refuse(&error))?;
         let own_root = media::read_file(&self.root, MAX_ROOT_BYTES)?;
@@ -105,6 +118,7 @@ impl Args {
             key.public().short_id()
         );
         let path = self.answer.unwrap_or_else(|| PathBuf::from(beside));
+        refuse_place(&path, &self.request)?;
         durable::write(&path, &answer.to_bytes(), PUBLIC_MODE)?;
         let id = key.public().id();
         common.print(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use outhaul_kit::interrupt;
+use outhaul_place::refuse_file;
 use outhaul_signer::SigningKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use serde_json::json;
@@ -27,6 +28,9 @@ impl Args {
             return Err(Failure::Usage(format!(
                 "`{there}` (or its `.pub`) is there already"
             )));
+        }
+        for path in [&private, &public] {
+            refuse_file(path, "a key", |_| false)?;
         }
         let secret = common.new_secret()?;
         let key = SigningKey::generate()?;

@@ -32,6 +32,7 @@ mod packages;
 mod pages;
 mod parity;
 mod pipes;
+mod places;
 mod published;
 mod refusals;
 mod rekeyed;

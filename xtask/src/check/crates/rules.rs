@@ -56,6 +56,17 @@ pub(super) const RULES: &[Rule] = &[
         why: "how servers listen knows no route, no format and no database",
     },
     Rule {
+        member: "outhaul-place",
+        never: &[
+            &OUTSIDE,
+            &CENTRE,
+            MANIFESTS,
+            &["outhaul-bundle", "outhaul-signer"],
+            PROGRAMS,
+        ],
+        why: "where programs may write follows from the names that lie there",
+    },
+    Rule {
         member: "outhaul-bundle",
         never: &[&OUTSIDE, &CENTRE, MANIFESTS, &["outhaul-signer"], PROGRAMS],
         why: "the formats are pure: no network, no database, no keys",

@@ -9,18 +9,21 @@ use outhaul_kit::belongs::resolved as absolute;
 use outhaul_kit::durable;
 
 /// A working tree of git, and where its repository lies.
-pub(super) struct WorkingTree {
-    pub(super) root: PathBuf,
-    pub(super) repository: PathBuf,
+#[derive(Debug, Clone)]
+pub struct WorkingTree {
+    /// Where it begins.
+    pub root: PathBuf,
+    /// Its repository.
+    pub repository: PathBuf,
     /// Whether `git worktree` made it beside another one.
-    pub(super) is_linked: bool,
+    pub is_linked: bool,
 }
 
 /// Most bytes of a file that says where a repository lies.
 const MAX_POINTER_BYTES: u64 = 64 * 1024;
 
 /// The working tree that `path` lies in.
-pub(super) fn working_tree(path: &Path) -> Option<WorkingTree> {
+pub fn working_tree(path: &Path) -> Option<WorkingTree> {
     let root = path.ancestors().find(|above| above.join(".git").exists())?;
     let entry = root.join(".git");
     let is_linked = entry.is_file();

@@ -3,8 +3,8 @@
 //! What comes in: a fleet, a site's name and its stream. What goes out: the kit as a file, and what to do with it. What is in a kit, and
 //! when there may be a second one, [`outhaul_sites`] decides.
 
-use outhaul_kit::text::json_path;
-use std::path::PathBuf;
+use outhaul_kit::text::{self, json_path};
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
@@ -62,9 +62,16 @@ pub(super) struct Enrolment {
 
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        let kit = |there: &[u8]| Kit::from_bytes(there).is_ok();
+        let mut there = None;
+        let kit = |bytes: &[u8]| {
+            there = Kit::from_bytes(bytes).ok();
+            there.is_some()
+        };
         outhaul_load::refuse_file(&self.out, "a kit", kit).map_err(|error| Failure::of(&error))?;
         let fleet = Fleet::open(&self.enrolment.fleet).map_err(fleet_failure)?;
+        if let Some(there) = there {
+            refuse_kit_of_other(&there, &self.out, self.enrolment.site.as_str(), fleet.id())?;
+        }
         let before = Sites::of(&fleet).find(self.enrolment.site.as_str())?;
         let new = self.enrolment.new_kit(&fleet)?;
         let kit = &new.kit;
@@ -98,6 +105,34 @@ impl Args {
         expected(kit);
         Ok(Exit::SUCCESS)
     }
+}
+
+/// A kit is replaced by another one of its own site alone: of any other, its token may be nowhere else.
+pub(super) fn refuse_kit_of_other(
+    there: &Kit,
+    out: &Path,
+    site: &str,
+    fleet: &str,
+) -> Result<(), Failure> {
+    if (there.site.as_str(), there.fleet.as_str()) == (site, fleet) {
+        return Ok(());
+    }
+    let of = match there.fleet == fleet {
+        true => String::new(),
+        false => format!(" of fleet {}", text::printable(&there.fleet)),
+    };
+    let (out, stream) = (text::path(out), &there.stream);
+    let whose = format!(
+        "`{}`{of} ({}/{})",
+        text::printable(&there.site),
+        text::printable(&stream.environment),
+        text::printable(&stream.cluster_type)
+    );
+    Err(Failure::say(
+        failure::REFUSED,
+        format!("`{out}` is the kit of site {whose}, and would be replaced; nothing was written"),
+    )
+    .help("name another file, or move that kit to the machine that it is for first"))
 }
 
 /// How a hub takes the request of this kit by itself.

@@ -189,6 +189,9 @@ impl Args {
             .read(name, MAX_KIT_BYTES as u64)
             .map_err(|error| Failure::file(&error))?;
         let there = there.and_then(|bytes| Kit::from_bytes(&bytes).ok());
+        if let Some(kit) = &there {
+            enrol::refuse_kit_of_other(kit, &media.path().join(name), site.as_str(), fleet.id())?;
+        }
         if let Some(kit) = there.filter(|_| !self.enrolment.again)
             && sites.counts(&kit, site, &stream)?
         {

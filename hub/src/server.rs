@@ -93,12 +93,13 @@ pub struct ServerOptions {
 /// # Errors
 /// [`HubError`] when the state is served already, or the address or certificate cannot be used.
 pub fn serve(
-    hub: Hub,
+    mut hub: Hub,
     state: &Path,
     options: &ServerOptions,
     ready: impl FnOnce(SocketAddr, &str),
 ) -> Result<(), HubError> {
     let _lock = hub.lock()?;
+    hub.store.write_until_damage_is_met();
     let tls = options
         .tls
         .as_ref()

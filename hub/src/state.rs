@@ -305,7 +305,8 @@ impl Hub {
         }))
     }
 
-    /// Opens the hub in `folder`, without its key.
+    /// Opens the hub in `folder`, without its key. Its database is looked at as a whole before anything is put on record, except
+    /// where [`Store::write_until_damage_is_met`] says otherwise.
     ///
     /// # Errors
     /// [`StateError`] when there is none or it cannot be read.
@@ -319,6 +320,7 @@ impl Hub {
             });
         };
         keys::refuse_open_to_others(&folder.join(KEY_FILE))?;
+        store.check_before_writing();
         lost::set_up(folder)?;
         Ok(Self {
             store,

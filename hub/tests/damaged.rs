@@ -82,6 +82,17 @@ fn is_only_read(hub: &Hub, site: &mut outhaul_test_kit::Site) {
     assert!(fs::read(&file).unwrap() == before, "the file was written");
 }
 
+/// A command that is refused because the database is damaged, and says what to do.
+#[track_caller]
+fn refused_for_damage(hub: &Hub, line: &[&str]) {
+    let output = hub.run(line);
+    let said = stderr(&output);
+    assert_eq!(code(&output), 3, "{line:?}: {said}");
+    for part in ["is damaged", "restore FILE`"] {
+        assert!(said.contains(part), "{line:?}: {said}");
+    }
+}
+
 #[test]
 fn a_damaged_table_closes_the_gates_and_the_rest_is_read() {
     let (hub, mut site) = open();
@@ -94,6 +105,40 @@ fn a_damaged_table_closes_the_gates_and_the_rest_is_read() {
     is_only_read(&hub, &mut site);
     let listed = hub.run(&["approvals", "--all"]);
     assert_eq!(code(&listed), 0, "{}", stderr(&listed));
+    // Whatever a person decides is refused, also where it meets none of the damage.
+    let before = fs::read(&file).unwrap();
+    for act in [
+        &["approve", "--environment", "dev", "--commit", NEW][..],
+        &["hold", "--environment", "dev"],
+        &["waive", "--site", "a", "--until", "14d"],
+        &["defer", "--site", "a", "--until", "14d"],
+        &["withdraw", "1"],
+        &["choose", "a", "--digest", "0123456789"],
+        &["clock"],
+    ] {
+        refused_for_damage(&hub, &[act, &["--by", "ann", "--reason", "r"]].concat());
+    }
+    for act in [
+        &["site", "revoke", "a"][..],
+        &["prune", "--older-than", "7d", "--by", "ann"],
+        &[
+            "gate",
+            "--environment",
+            "dev",
+            "--commit",
+            NEW,
+            "--rules",
+            "{}",
+            "--record",
+        ],
+        &["compact"],
+        &["audit", "export", "damaged.audit"],
+        &["acks", "."],
+    ] {
+        refused_for_damage(&hub, act);
+    }
+    assert!(fs::read(&file).unwrap() == before, "the file was written");
+    assert!(!hub.path("damaged.audit").exists() && !hub.path("acks").exists());
     let backup = hub.path("hub.backup");
     let made = hub.run(&["backup", "--to", backup.to_str().unwrap()]);
     assert_eq!(code(&made), 3, "{}", stderr(&made));
@@ -121,8 +166,13 @@ fn a_database_that_was_cut_is_opened_read_only_with_a_message() {
         said.contains("warning: the hub's database is damaged and is only read: "),
         "{said}"
     );
-    let refused = hub.run(&["site", "revoke", "a"]);
-    assert_eq!(code(&refused), 3, "{}", stderr(&refused));
+    for line in [
+        &["site", "revoke", "a"][..],
+        &["audit", "export", "cut.audit"],
+        &["acks", "."],
+    ] {
+        refused_for_damage(&hub, line);
+    }
 }
 
 /// Serves the state on a small file system of its own, again each time that a line comes, and ends with its input.

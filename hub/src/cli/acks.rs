@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::{import, time};
 
 /// Write acknowledgements for every site into FOLDER/acks
@@ -21,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
+    let mut hub = print::open_signing(common)?;
     let files = import::write_acks(&mut hub, &args.folder, None, time::now_ms())?;
     match common.output {
         Output::Json => print::json(&json!({ "acks": files })),

@@ -8,7 +8,6 @@ use outhaul_kit::durable;
 use super::{Common, Output, print};
 use crate::audit;
 use crate::error::HubError;
-use crate::state::Hub;
 use crate::store::{AccessEntry, StoreError};
 use crate::time;
 
@@ -88,7 +87,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         AuditCommand::Export(Export { file }) => file,
         AuditCommand::Access(Access { before }) => return access(common, *before),
     };
-    let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
+    let mut hub = print::open_signing(common)?;
     print::clock(&mut hub)?;
     if file.exists() {
         return Err(HubError::Refused {
@@ -96,6 +95,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             help: "name another file; nothing was changed".to_owned(),
         });
     }
+    outhaul_place::refuse_file(file, "an export", |_| false)?;
     // Under another name until it is whole.
     let mut part = file.as_os_str().to_owned();
     part.push(".part");

@@ -9,7 +9,6 @@ use super::{Common, Output, explanation, kalypso, print};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
 use crate::import::{self, Imported};
-use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
@@ -61,7 +60,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = if args.no_acks {
         print::open(common)?
     } else {
-        Hub::open_signing(&common.state, common.passphrase_file.as_deref())?
+        print::open_signing(common)?
     };
     let done = import::import(&mut hub, &args.paths, !args.no_acks, time::now_ms())?;
     match common.output {

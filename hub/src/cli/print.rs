@@ -90,6 +90,13 @@ pub(super) fn open(common: &Common) -> Result<Hub, StateError> {
     Ok(hub)
 }
 
+/// Opens the hub with its key, for what is signed of its record as a whole: nothing is, where the database is damaged.
+pub(super) fn open_signing(common: &Common) -> Result<Hub, StateError> {
+    let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
+    hub.store.refuse_damaged()?;
+    Ok(hub)
+}
+
 /// Says on stderr what is odd about this machine's clock, for whoever reads or makes entries by it.
 pub(super) fn clock(hub: &mut Hub) -> Result<(), StoreError> {
     let told = match clock::told(&mut hub.store, time::now_ms()) {

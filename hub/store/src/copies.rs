@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use outhaul_gate::audit::Link;
 use outhaul_gate::facts::Restored;
+use outhaul_kit::text;
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
@@ -53,10 +54,9 @@ impl Store {
             }
         }
         // Pages are copied as they are: what is damaged in the database would be found when the copy is needed.
-        let sound: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if sound != "ok" {
+        if let Some(found) = damage(&copy)? {
             let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(sound)).into());
+            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(found)).into());
         }
         alone(copy)
     }
@@ -158,6 +158,20 @@ impl Session<'_> {
             head = link.digest;
         }
         Ok(())
+    }
+}
+
+/// What is wrong with a database, by its pages and by the order in which they lie; `None` where it is sound.
+pub(super) fn damage(db: &rusqlite::Connection) -> Result<Option<String>, StoreError> {
+    let found: Result<String, StoreError> = db
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(StoreError::from);
+    match found {
+        Ok(found) if found == "ok" => Ok(None),
+        // In one line, as it is said of a file.
+        Ok(found) => Ok(Some(found.split_whitespace().collect::<Vec<_>>().join(" "))),
+        Err(error) if error.is_damage() => Ok(Some(text::chain(&error))),
+        Err(error) => Err(error),
     }
 }
 

@@ -9,7 +9,7 @@ use super::db::{AddressError, DbErrorKind, ServerError};
 use super::error::{CORRUPT_HELP, StoreError};
 
 /// What to do about a damaged database.
-const DAMAGE_HELP: &str = "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore`); its next \
+const DAMAGE_HELP: &str = "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore FILE`); its next \
                            acknowledgements make the sites report again what runs";
 
 impl Classified for StoreError {
@@ -62,9 +62,18 @@ fn store_help(error: &StoreError) -> String {
                 "{beside}. A new hub is made with `outhaul-hub init --state DIR --root 1.root.json`"
             );
         }
-        StoreError::NoEnvelope { .. } => {
-            "a copy without it would lose the report: bring the rows of the table `report_envelopes` back from the last backup of the \
-             server, then repeat the command"
+        StoreError::NoEnvelope {
+            site,
+            epoch,
+            number,
+        } => {
+            return format!(
+                "a copy without it would lose the report: bring the rows of the table `report_envelopes` back from the last backup of \
+                 the server, then repeat the command. Where no backup has it, a person puts that on record: `outhaul-hub lost \
+                 --site {} --epoch {} --number {number} --by WHO --reason TEXT`",
+                text::quoted(site),
+                text::quoted(epoch)
+            );
         }
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
         StoreError::Damaged { .. } => DAMAGE_HELP,

@@ -38,7 +38,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotEmpty`] when the server has other rows, [`StoreError::Differs`] when what was written does not come
     /// back, [`StoreError`] when either database fails; the folder is as it was then.
-    pub fn move_to(self, folder: &Path, address: &Address) -> Result<Moved, StoreError> {
+    pub fn move_to(mut self, folder: &Path, address: &Address) -> Result<Moved, StoreError> {
+        self.refuse_damaged()?;
         let moved = self.copy_to_server(address, |moved| {
             Located::keep(folder, address)?;
             put_aside(&folder.join(super::FILE_NAME), &folder.join(MOVED))?;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rusqlite::OpenFlags;
 
+use super::copies;
 use super::db::{
     Access, Address, Connection, DbError, DbErrorKind, Server, ServerError, Transaction,
 };
@@ -31,6 +32,8 @@ pub struct Store {
     file: Option<(u64, u64)>,
     /// What is wrong with the file, where it is damaged: it is only read then.
     damage: Option<String>,
+    /// Whether all of the file is looked at before the first thing is written to it.
+    is_unchecked: bool,
 }
 
 impl Store {
@@ -84,6 +87,7 @@ impl Store {
             file: file_of(&path),
             connection: Connection::Sqlite(connection),
             damage: Some(text::chain(&damage)),
+            is_unchecked: false,
             path,
         };
         let version = Session {
@@ -101,6 +105,35 @@ impl Store {
     /// What is wrong with the file, where it is damaged and only read.
     pub fn damage(&self) -> Option<&str> {
         self.damage.as_deref()
+    }
+
+    /// Looks at all of the file before the first thing is written to it. What a command puts on record rests on what it reads, which
+    /// may be whole where the rest is not: it would be lost with the file when the hub comes back from a backup.
+    pub fn check_before_writing(&mut self) {
+        self.is_unchecked = true;
+    }
+
+    /// Writes until it meets damage: for a server, which would keep everybody waiting while it looks at a large file.
+    pub fn write_until_damage_is_met(&mut self) {
+        self.is_unchecked = false;
+    }
+
+    /// That the file is not damaged, as far as is known; looked at once where it is to be.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], or [`StoreError`] when it cannot be looked at.
+    pub fn refuse_damaged(&mut self) -> Result<(), StoreError> {
+        if let (true, Connection::Sqlite(db)) = (self.is_unchecked, &self.connection) {
+            self.damage = copies::damage(db)?;
+        }
+        self.is_unchecked = false;
+        match &self.damage {
+            None => Ok(()),
+            Some(problem) => Err(StoreError::Damaged {
+                path: self.path.clone(),
+                problem: problem.clone(),
+            }),
+        }
     }
 
     /// One more connection to a store that is open and up to date, for reading only. Such connections wait
@@ -147,6 +180,7 @@ impl Store {
             path: PathBuf::from(address.as_str()),
             file: None,
             damage: None,
+            is_unchecked: false,
         })
     }
 
@@ -159,10 +193,7 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Session<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        if let Some(problem) = &self.damage {
-            let (path, problem) = (self.path.clone(), problem.clone());
-            return Err(StoreError::Damaged { path, problem }.into());
-        }
+        self.refuse_damaged()?;
         let transaction = self.begin(Access::Write)?;
         if !self.is_in_place() {
             let path = self.path.clone();
@@ -225,6 +256,7 @@ impl Store {
         if self.is_on_server() {
             return Ok(());
         }
+        self.refuse_damaged()?;
         let text = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
         Ok(self.connection.execute_batch(text)?)
     }
@@ -284,6 +316,7 @@ impl Store {
             path,
             file,
             damage: None,
+            is_unchecked: false,
         })
     }
 }

@@ -89,7 +89,7 @@ pub const MAX_AGE_HOURS: RangeInclusive<u32> = 1..=87_600;
 pub const QUORUM_PERCENT: RangeInclusive<u32> = 1..=100;
 
 /// The editions of the rules of gates that these types can hold a decision of.
-pub const GATE_EDITIONS: RangeInclusive<u32> = 1..=3;
+pub const GATE_EDITIONS: RangeInclusive<u32> = 1..=4;
 
 /// The question to a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -296,7 +296,7 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     before[0] = before[0].replace("outhaul-audit/2", "outhaul-audit/1");
     let audit = audited(&centre, &sealed(&hub, before));
     assert_eq!((audit.exit_code(), &audit.problems), (0, &vec![]));
-    let first = |text: String| text.replacen("\"edition\":3,", "", 1);
+    let first = |text: String| text.replacen("\"edition\":4,", "", 1);
     // Made by edition 1, as far as the file states: the words of a rule differ, so it was not.
     let mut all = lines.clone();
     rewritten(&mut all, |_, text| first(text));
@@ -313,11 +313,11 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     );
     says(
         &audited(&centre, &sealed(&hub, last)),
-        "decision 4 states edition 1 of the rules, and one before it edition 3",
+        "decision 4 states edition 1 of the rules, and one before it edition 4",
     );
     let mut unknown = lines;
     rewritten(&mut unknown, |_, text| {
-        text.replacen("\"edition\":3,", "\"edition\":4,", 1)
+        text.replacen("\"edition\":4,", "\"edition\":5,", 1)
     });
     let audit = audited(&centre, &sealed(&hub, unknown));
     assert!(
@@ -351,7 +351,7 @@ fn an_export_that_was_cut_by_whoever_has_the_hubs_key() {
 }
 
 /// Asks the gate as the hub does when its clock shows so much later, on record.
-fn asked_later(hub: &Hub, by_ms: i64) -> GateVerdict {
+pub fn asked_later(hub: &Hub, by_ms: i64) -> GateVerdict {
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
     let now_ms = now_ms() + by_ms;
     let request = GateRequest {
@@ -419,7 +419,7 @@ fn attack_a_clock_that_was_put_back_brings_no_ended_waiver_back() {
             session.add_decision(&past, &at.to_string(), "{}", &[])?;
             past.commit = format!("{at:040}");
         }
-        session.later_decision(now_ms())
+        session.later_decision(now_ms(), outhaul_gate::EDITION)
     });
     assert_eq!(count.unwrap().map(|later| later.id), Some(2));
 }

@@ -23,9 +23,18 @@ pub struct LaterDecision {
     pub at_ms: i64,
 }
 
-/// The number up to which the times of decisions do not count, by what people said of the clock until now; 0 where nobody did.
-pub fn from<'a>(acts: impl Iterator<Item = &'a Act>, now_ms: i64) -> i64 {
-    let said = acts.filter(|act| act.kind == ActKind::Clock && act.at_ms <= now_ms);
+/// The number up to which the times of decisions do not count, by what people said of the clock until now; 0 where nobody did. What was
+/// said may be dated after now by as much as clocks may be apart: one that was corrected by some seconds after a person looked at it,
+/// or that of another machine which uses the database, is the clock that was meant. Further ahead it was put back behind that as well.
+/// Until edition 3 it had to be dated until now.
+pub fn from<'a>(acts: impl Iterator<Item = &'a Act>, now_ms: i64, edition: u32) -> i64 {
+    let is_by_now = |act: &&Act| match edition {
+        ..=3 => act.at_ms <= now_ms,
+        _ => !is_later(act.at_ms, now_ms),
+    };
+    let said = acts
+        .filter(|act| act.kind == ActKind::Clock)
+        .filter(is_by_now);
     let numbers = said.filter_map(|act| act.chosen.as_ref()?.parse().ok());
     numbers.max().unwrap_or(0)
 }
@@ -49,10 +58,10 @@ pub fn is_later(at_ms: i64, now_ms: i64) -> bool {
 /// The decision of a gate whose hub cannot read all of its record. Nothing of what can be read is evidence.
 pub fn damaged(question: &GateQuestion) -> Decision {
     let found = "the hub's database is damaged".to_owned();
-    let opens = "bring the hub back from a backup (`outhaul-hub restore`)".to_owned();
+    let opens = "bring the hub back from a backup (`outhaul-hub restore FILE`)".to_owned();
     closed_by(
         question,
-        "store",
+        STORE,
         "a database that can be read",
         (found, opens),
     )
@@ -71,7 +80,32 @@ pub(crate) fn closed(question: &GateQuestion, later: LaterDecision) -> Decision 
         later.id
     );
     let needs = "the hub's clock is not before a decision on record";
-    closed_by(question, "clock", needs, (found, opens))
+    closed_by(question, CLOCK, needs, (found, opens))
+}
+
+/// The rule of a gate that is closed for its hub's clock or database: no site was looked at, so that none is counted.
+const WITHOUT_SITES: [(&str, &str); 2] =
+    [(CLOCK, "the hub's clock"), (STORE, "the hub's database")];
+const CLOCK: &str = "clock";
+const STORE: &str = "store";
+
+/// What kept a gate from looking at sites, where something did: `the hub's clock`. `first` is the first of its rules; such a decision has
+/// no other, and counts no site.
+pub fn instead_of_sites(first: Option<&str>) -> Option<&'static str> {
+    let found = WITHOUT_SITES.iter().find(|(name, _)| Some(*name) == first);
+    found.map(|(_, what)| *what)
+}
+
+/// How many sites confirm, in a sentence's part: `1 of 2 sites confirm`.
+pub fn count_of(decision: &Decision) -> String {
+    let first = decision.rules.first().map(|rule| rule.rule.as_str());
+    match instead_of_sites(first) {
+        Some(what) => format!("no site was counted, because of {what}"),
+        None => format!(
+            "{} of {} sites confirm",
+            decision.confirmed, decision.counted
+        ),
+    }
 }
 
 /// A closed decision for one reason, without a look at any site.
@@ -134,16 +168,28 @@ mod tests {
             chosen: Some("5".to_owned()),
             ..Act::new(ActKind::Clock, "ann", "the battery was empty", at_ms)
         };
-        assert_eq!(from([said(NOW)].iter(), NOW), 5);
-        assert_eq!(
-            from([said(NOW)].iter(), NOW - 1),
-            0,
-            "the clock was put back behind it as well"
-        );
+        let from = |edition, act: &Act, now_ms| from([act].into_iter(), now_ms, edition);
+        // The clock was put back behind it as well: by anything until edition 3, and by more than clocks may be apart since.
+        for (edition, now_ms, number) in [
+            (3, NOW, 5),
+            (3, NOW - 1, 0),
+            (4, NOW, 5),
+            (4, NOW - 50_000, 5),
+            (4, NOW - APART_MS, 5),
+            (4, NOW - APART_MS - 1, 0),
+        ] {
+            let found = from(edition, &said(NOW), now_ms);
+            assert_eq!(
+                found,
+                number,
+                "edition {edition}, {} ms before",
+                NOW - now_ms
+            );
+        }
         let other = Act {
             kind: ActKind::Choose,
             ..said(NOW)
         };
-        assert_eq!(from([other].iter(), NOW), 0);
+        assert_eq!(from(4, &other, NOW), 0);
     }
 }

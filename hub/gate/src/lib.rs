@@ -37,6 +37,7 @@ pub use record::{DecisionRecord, evidence_lines};
 /// 1. A waived site that confirms counts, and a commit without a bundle is only refused where a site is registered.
 /// 2. A waived site never counts, and a commit without a bundle is refused always; after a restore only what is new counts.
 /// 3. Closed while the hub's clock is before a decision on record; a report that is dated far ahead is not fresh.
+/// 4. What a person states of the clock counts also where the clock shows a time up to [`later::APART_MS`] before it.
 pub const EDITION: u32 = *GATE_EDITIONS.end();
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.

@@ -123,6 +123,7 @@ fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, miniji
     environment.add_filter("minute", minute);
     environment.add_filter("moment", outhaul_gate::time::rfc3339);
     environment.add_filter("ranges", ranges);
+    environment.add_filter("confirmed", confirmed);
     environment.add_global("visitor", minijinja::value::Serde(visitor));
     environment.add_global("version", env!("CARGO_PKG_VERSION"));
     environment.add_global("states", Value::from(STATES.to_vec()));
@@ -133,6 +134,22 @@ fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, miniji
     environment.add_template("layout", include_str!("layout.html"))?;
     environment.add_template("page", template)?;
     environment.get_template("page")?.render(values)
+}
+
+/// How many of a gate's sites confirmed, or why none was looked at.
+fn confirmed(gate: &Value) -> Result<String, minijinja::Error> {
+    let rule = gate.get_attr("rules")?.get_item_by_index(0)?;
+    let rule = rule.get_attr("rule").unwrap_or_default();
+    if let Some(what) = outhaul_gate::later::instead_of_sites(rule.as_str()) {
+        return Ok(format!("no site was counted, because of {what}"));
+    }
+    let (confirmed, counted) = (gate.get_attr("confirmed")?, gate.get_attr("counted")?);
+    let sites = if counted.as_i64() == Some(1) {
+        "site"
+    } else {
+        "sites"
+    };
+    Ok(format!("{confirmed} of {counted} {sites} confirmed"))
 }
 
 /// Every order: what is open, then what was refused, then the rest; the newest of each first.

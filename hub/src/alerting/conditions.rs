@@ -5,6 +5,7 @@
 
 use outhaul_alerts::change::{AlertKind, Condition, READABLE, UNREADABLE};
 use outhaul_bundle::hub_api::Decision;
+use outhaul_gate::later;
 
 use crate::store::{Store, StoreError};
 use crate::time::DAY_MS;
@@ -119,10 +120,7 @@ fn of_gate(decision: &Decision) -> String {
         .to
         .as_deref()
         .map_or_else(String::new, |to| format!(" to {to}"));
-    let counted = format!(
-        "commit {commit}{to}: {} of {} sites confirm",
-        decision.confirmed, decision.counted
-    );
+    let counted = format!("commit {commit}{to}: {}", later::count_of(decision));
     match decision.reasons.first() {
         None => counted,
         Some(first) => format!("{counted}; {first}"),

@@ -3,12 +3,14 @@
 //! What comes in: who says so and why. What goes out: one entry more on record, and gates that are decided again. It sets no clock, and
 //! removes nothing. It is for a person at the hub's machine: whoever asks a gate over the network cannot say it.
 
+use outhaul_gate::EDITION;
 use outhaul_gate::later::LaterDecision;
 use outhaul_kit::text::one_full_line;
 use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::acting::usage;
+use crate::clock;
 use crate::error::HubError;
 use crate::store::{Act, ActKind};
 use crate::time;
@@ -34,8 +36,17 @@ pub(crate) struct Args {
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
+    // A clock that is wrong now would count as the right one, and every term would be counted by it.
+    if let Some(problem) = clock::problem(&mut hub.store, now_ms)? {
+        return Err(HubError::Refused {
+            problem: format!("{problem}; the clock is wrong now, and nothing is put on record about it"),
+            help: "set this machine's clock, and repeat the command; if the fleet signed a wrong time, import a bundle that was \
+                   signed after it was corrected first"
+                .to_owned(),
+        });
+    }
     let (id, act, later) = hub.store.write(|session| {
-        let Some(later) = session.later_decision(now_ms)? else {
+        let Some(later) = session.later_decision(now_ms, EDITION)? else {
             let now = time::rfc3339(now_ms);
             return Err(usage(
                 format!("this machine's clock shows {now}, and no decision on record whose time counts is of a later time"),

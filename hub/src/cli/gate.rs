@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
+use outhaul_gate::later;
 use outhaul_kit::{console, media};
 
 use super::{Common, Output, print};
@@ -119,14 +120,18 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
 }
 
 fn text(decision: &Decision) {
-    print::data(&format!(
-        "{}: {} of {} sites of `{}` confirm base {}",
-        decision.verdict.as_str(),
-        decision.confirmed,
-        decision.counted,
-        decision.environment,
-        gate::short(&decision.commit)
-    ));
+    let (verdict, environment) = (decision.verdict.as_str(), &decision.environment);
+    let commit = gate::short(&decision.commit);
+    let first = decision.rules.first().map(|rule| rule.rule.as_str());
+    print::data(&match later::instead_of_sites(first) {
+        Some(what) => format!(
+            "{verdict}: no site of `{environment}` was counted for base {commit}, because of {what}"
+        ),
+        None => format!(
+            "{verdict}: {} of {} sites of `{environment}` confirm base {commit}",
+            decision.confirmed, decision.counted
+        ),
+    });
     for reason in &decision.reasons {
         print::data(&format!("  {reason}"));
     }

@@ -56,12 +56,29 @@ impl Session<'_> {
         Ok(all.into_iter().flatten().max())
     }
 
-    /// The latest decision that is dated after now and whose time counts; `None` where the clock is not before the record.
+    /// What the clock of the database's server shows, milliseconds since 1970; `None` where the database is a file of this machine.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn later_decision(&self, now_ms: i64) -> Result<Option<LaterDecision>, StoreError> {
-        let from = later::from(self.acts_of(ActKind::Clock)?.iter(), now_ms);
+    pub fn server_clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        if !self.db.is_server() {
+            return Ok(None);
+        }
+        let text = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+        Ok(Some(self.db.query_row(text, [], |row| row.get(0))?))
+    }
+
+    /// The latest decision that is dated after now and whose time counts, by an edition of the gate's rules; `None` where the clock is
+    /// not before the record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn later_decision(
+        &self,
+        now_ms: i64,
+        edition: u32,
+    ) -> Result<Option<LaterDecision>, StoreError> {
+        let from = later::from(self.acts_of(ActKind::Clock)?.iter(), now_ms, edition);
         let mut query = self.db.prepare_cached(
             "SELECT id, at_ms FROM gate_decisions WHERE id > $1 AND at_ms > $2 ORDER BY at_ms DESC, id LIMIT 1",
         )?;

@@ -8,10 +8,10 @@
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
-use outhaul_gate::DecisionRecord;
 use outhaul_gate::audit::Recorded;
 use outhaul_gate::facts::ActKind;
 use outhaul_gate::later;
+use outhaul_gate::{DecisionRecord, EDITION};
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, json, parse};
@@ -139,7 +139,7 @@ impl Session<'_> {
     /// Forgets the oldest decisions that did not open a gate, and what only they rest on.
     /// The latest of those whose times count stays: a clock that was put back is known by it.
     fn forget_closed(&self, environment: &str) -> Result<(), StoreError> {
-        let from = later::from(self.acts_of(ActKind::Clock)?.iter(), i64::MAX);
+        let from = later::from(self.acts_of(ActKind::Clock)?.iter(), i64::MAX, EDITION);
         let oldest: Vec<i64> = self
             .db
             .prepare_cached(

@@ -289,7 +289,7 @@ impl EnvironmentRecord {
             wanted,
             well_since,
             restored: session.last_restore()?,
-            later: session.later_decision(question.now_ms)?,
+            later: session.later_decision(question.now_ms, question.edition)?,
         })
     }
 

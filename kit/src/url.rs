@@ -1,7 +1,9 @@
 //! The text of a URL, taken apart as it is written.
 //!
 //! What comes in: a text. What goes out: its parts, as RFC 3986 separates them, or that it has no scheme. Nothing is decoded, and nothing is
-//! checked beyond the scheme: whether a host is one, and what may be asked, is decided by who asks (`outhaul_http`, `outhaul_git`).
+//! checked beyond the scheme, except by [`check_base`]; what may be asked is decided by who asks (`outhaul_http`, `outhaul_git`).
+
+use std::net::{IpAddr, SocketAddr};
 
 /// The parts of a URL `scheme://user@host:port/path?query#fragment`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,64 @@ impl<'a> UrlParts<'a> {
             },
         }
     }
+}
+
+/// What a URL must be that a program asks, for messages: `… is not …`.
+pub const EXPECTED: &str = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost), \
+                            without a user, a password, `?` or `#`";
+/// The same of its port.
+pub const EXPECTED_PORT: &str = "a URL with a port from 1 to 65535";
+
+/// Whether a URL may be the base of what a program asks, by how it is written.
+///
+/// # Errors
+/// What is expected instead, for a message, which does not repeat the URL.
+pub fn check_base(url: &str) -> Result<(), &'static str> {
+    let parts = UrlParts::of(url).ok_or(EXPECTED)?;
+    let is_asked = parts.is("https") || parts.is("http") && is_loopback(parts.host());
+    let is_plain =
+        |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '\\' | '^' | '`');
+    let is_whole = !parts.host().is_empty() && parts.user.is_none() && !url.contains(['?', '#']);
+    if !is_asked || !is_whole || !url.chars().all(is_plain) {
+        return Err(EXPECTED);
+    }
+    check_port(parts.port())
+}
+
+/// Whether what is written as a port is one that can be asked.
+///
+/// # Errors
+/// What is expected instead.
+pub fn check_port(port: Option<&str>) -> Result<(), &'static str> {
+    let is_port = |port: &str| {
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    match port {
+        Some(port) if !is_port(port) => Err(EXPECTED_PORT),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `host` is this machine, by what is written: `localhost` or a loopback address, an IPv6 address with its brackets or without.
+pub fn is_loopback(host: &str) -> bool {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let ip: Option<IpAddr> = inner.unwrap_or(host).parse().ok();
+    host.eq_ignore_ascii_case("localhost") || ip.is_some_and(|ip| ip.is_loopback())
+}
+
+/// An address and a port to listen at, as a person wrote them.
+///
+/// # Errors
+/// What to write instead.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address and a port, such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420; a port is a number up to 65535, and 0 takes a \
+         free one"
+            .to_owned()
+    })
 }
 
 /// Whether `url` is one that is asked over TLS.
@@ -184,6 +244,55 @@ mod tests {
                 url.rest,
             );
             assert_eq!(found, (scheme, user, host, port, path, rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_base_has_a_scheme_that_is_asked_a_host_and_a_port_that_is_one_and_nothing_else() {
+        for right in [
+            "https://hub.example",
+            "HTTPS://hub.example:8443/hub/",
+            "https://[2001:db8::1]:1",
+            "http://127.0.0.1:65535",
+            "http://[::1]:8480",
+            "http://localhost",
+        ] {
+            assert_eq!(check_base(right), Ok(()), "{right}");
+        }
+        for wrong in [
+            "",
+            "hub.example",
+            "ftp://hub.example",
+            "http://hub.example",
+            "https://",
+            "https://:8443",
+            "https://me@hub.example",
+            "https://hub example",
+            "https://hub.example/a b",
+            "https://hub.example/\n",
+            "https://hub.example?x",
+            "https://hub.example/#x",
+        ] {
+            assert_eq!(check_base(wrong), Err(EXPECTED), "{wrong}");
+        }
+        for port in ["0", "00", "65536", "99999", "+80", "x", ""] {
+            let url = format!("https://hub.example:{port}/hub");
+            assert_eq!(check_base(&url), Err(EXPECTED_PORT), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_to_listen_at_is_refused_with_what_to_write() {
+        assert!(listen_address("127.0.0.1:0").is_ok() && listen_address("[::1]:8420").is_ok());
+        for wrong in [
+            "",
+            ":8420",
+            "127.0.0.1",
+            "localhost:8420",
+            "127.0.0.1:99999",
+        ] {
+            let said = listen_address(wrong).unwrap_err();
+            assert!(said.contains("such as 127.0.0.1:8420"), "{said}");
         }
     }
 

@@ -25,7 +25,9 @@ pub fn hub_url(text: &str) -> Result<String, String> {
     let page = (1..parts.len()).find(is_page);
     if page.is_none() && rest.is_empty() {
         if text.is_empty() {
-            return Err("it is empty: write where the hub is, such as `https://hub.example`".to_owned());
+            return Err(
+                "it is empty: write where the hub is, such as `https://hub.example`".to_owned(),
+            );
         }
         return match check_base(text) {
             Ok(()) => Ok(text.to_owned()),
@@ -74,7 +76,10 @@ mod tests {
         assert!(hub_url("").unwrap_err().starts_with("it is empty"));
         for port in ["0", "99999", "x"] {
             let refused = hub_url(&format!("https://hub.example:{port}")).unwrap_err();
-            assert!(refused.ends_with("a URL with a port from 1 to 65535"), "{refused}");
+            assert!(
+                refused.ends_with("a URL with a port from 1 to 65535"),
+                "{refused}"
+            );
         }
         for text in [
             "https://[2001:db8::1]",

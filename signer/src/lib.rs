@@ -18,6 +18,7 @@ mod command;
 pub mod enrol;
 pub mod envelope;
 pub mod fleet;
+pub mod hub_url;
 pub mod key;
 pub mod metadata;
 pub mod openpgp;

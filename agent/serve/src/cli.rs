@@ -16,6 +16,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::durable;
 use outhaul_kit::text::printable;
+use outhaul_kit::url::listen_address;
 use outhaul_listen::StartError;
 use serde_json::json;
 
@@ -79,7 +80,7 @@ enum Command {
 )]
 struct Run {
     /// Address and port; port 0 takes a free one, which is printed; else 127.0.0.1:5443
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Another name by which clients reach this server; may be given several times
     #[arg(long = "name", value_name = "HOST")]
@@ -101,7 +102,7 @@ struct Check {}
 #[command(after_help = "Example:\n  outhaul-mirror page --listen 127.0.0.1:5480")]
 struct PageArgs {
     /// Loopback address and port; port 0 takes a free one, which is printed; else the `page` of agent.toml, or 127.0.0.1:5480
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 }
 

@@ -234,8 +234,8 @@ impl Address {
             .user
             .map(|user| user.split_once(':').map_or(user, |(user, _)| user));
         let password = has_secret(text);
-        let (host, port) =
-            split_port(parts.authority).ok_or_else(|| bad("its port is not a number"))?;
+        let (host, port) = split_port(parts.authority)
+            .ok_or_else(|| bad("its port is not a number from 1 to 65535"))?;
         Self::of(text, scheme, user, password, host, port, parts.rest)
             .ok_or_else(|| bad("its host is not a host name"))
     }
@@ -382,7 +382,7 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     };
     match port {
         "" => Some((host, None)),
-        port => Some((host, Some(port.parse().ok()?))),
+        port => Some((host, Some(port.parse().ok().filter(|port| *port > 0)?))),
     }
 }
 

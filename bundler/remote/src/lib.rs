@@ -5,6 +5,5 @@
 
 pub mod forge;
 pub mod http;
-mod hub_url;
 
-pub use hub_url::hub_url;
+pub use outhaul_signer::hub_url::hub_url;

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outhaul_control::diagnostic::Diagnostics;
+use outhaul_git::address::{Address, AddressError};
 use outhaul_git::program::ProgramError;
 use outhaul_git::source::SourceError;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_kit::url_secrets::without_secrets;
 use outhaul_plane::builtin;
 
 pub mod add;
@@ -261,13 +263,25 @@ pub fn sound_name(what: &'static str, name: &str) -> Result<(), ScaffoldError> {
 /// # Errors
 /// [`ScaffoldError::Choice`]
 pub fn address(url: &str) -> Result<(), ScaffoldError> {
-    if url.is_empty() || url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"') {
-        return Err(ScaffoldError::Choice {
-            problem: format!("`{url}` is not the address of a repository"),
+    let refused = |problem: String| {
+        Err(ScaffoldError::Choice {
+            problem,
             help: "write for example https://git.example.org/team/app".to_owned(),
-        });
+        })
+    };
+    // What is behind them may hold a token.
+    if let Some(end) = url.find(['?', '#', '"']) {
+        let shown = without_secrets(&url[..end]);
+        return refused(format!(
+            "`{shown}…` is not the address of a repository: it goes on with `{}`",
+            &url[end..=end]
+        ));
     }
-    Ok(())
+    match Address::parse(url) {
+        // A folder of this machine: whoever renders names a copy of it with `--source`.
+        Ok(_) | Err(AddressError::Local { .. }) => Ok(()),
+        Err(error) => refused(error.to_string()),
+    }
 }
 
 fn write_all(folder: &Path, files: &Files) -> Result<(), ScaffoldError> {

@@ -30,8 +30,8 @@ enum KeyCommand {
         #[command(flatten)]
         fleet: FleetArgs,
         /// Where sites send their reports, for the kits of new sites
-        #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url, default_value = "")]
-        hub_url: String,
+        #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url)]
+        hub_url: Option<String>,
         /// The hub's public key (`outhaul-hub key`), for the kits of new sites
         #[arg(long, value_name = "FILE")]
         hub_key: Option<PathBuf>,
@@ -121,7 +121,7 @@ impl Args {
                     reason = "the edge of the program: all below is given the time"
                 )]
                 let mut options = InitOptions::new(fleet.new_secret()?, Timestamp::now());
-                options.hub_url = hub_url;
+                options.hub_url = hub_url.unwrap_or_default();
                 options.hub_key = hub_key.map(public_key).transpose()?.unwrap_or_default();
                 options.root_keys = root_keys;
                 options.root_threshold = root_threshold;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outhaul_kit::url::listen_address;
 use outhaul_kit::{console, durable};
 use outhaul_oidc::{Oidc, OidcSettings, SettingsError};
 use outhaul_telemetry::OtlpSettings;
@@ -28,7 +29,7 @@ use crate::state::Hub;
 )]
 pub(crate) struct Args {
     /// Address and port; port 0 takes a free one, which is printed
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420", value_parser = listen_address)]
     listen: SocketAddr,
     /// Certificate chain, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]

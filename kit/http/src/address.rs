@@ -4,9 +4,9 @@
 //! is decided by how its text begins. It opens no connection and resolves no name.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
+use outhaul_kit::url::{EXPECTED, UrlParts, check_base, check_port, is_loopback};
 use ureq::http::Uri;
 
 /// Whether a URL may be the base of others.
@@ -24,10 +24,6 @@ pub fn check_url(url: &str) -> Result<(), &'static str> {
 pub fn is_tls(url: &str) -> Result<bool, &'static str> {
     usable(url).map(|(_, is_tls)| is_tls)
 }
-
-/// What a URL must be, for messages.
-const EXPECTED: &str = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost), \
-                        without a user, a password, `?` or `#`";
 
 /// A URL below which everything that is asked for lies; no slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,9 +48,7 @@ impl FromStr for BaseUrl {
     type Err = &'static str;
 
     fn from_str(url: &str) -> Result<Self, &'static str> {
-        if url.contains(['?', '#']) {
-            return Err(EXPECTED);
-        }
+        check_base(url)?;
         let (text, is_tls) = usable(url)?;
         let text = text.trim_end_matches('/').to_owned();
         Ok(Self { text, is_tls })
@@ -78,6 +72,7 @@ pub(crate) fn usable(url: &str) -> Result<(String, bool), &'static str> {
         Some("http") if is_loopback(host) => false,
         _ => return Err(EXPECTED),
     };
+    check_port(UrlParts::of(url).and_then(|parts| parts.port()))?;
     // A password in a URL would be in every message about it.
     if host.is_empty() || authority.contains('@') {
         return Err(EXPECTED);
@@ -86,15 +81,6 @@ pub(crate) fn usable(url: &str) -> Result<(String, bool), &'static str> {
     let authority = authority.to_ascii_lowercase();
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     Ok((format!("{scheme}://{authority}{path}"), is_tls))
-}
-
-/// Whether `host` is this machine, by what is written: `localhost` or a loopback address.
-pub fn is_loopback(host: &str) -> bool {
-    let inner = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let ip: Option<IpAddr> = inner.unwrap_or(host).parse().ok();
-    host.eq_ignore_ascii_case("localhost") || ip.is_some_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ mod client;
 mod error;
 mod quoted;
 
-pub use address::{BaseUrl, check_url, is_loopback, is_tls};
+pub use address::{BaseUrl, check_url, is_tls};
 pub use authority::Authority;
 pub use client::{Client, ClientSettings, Identity, Proxy, Request, Response, TimeLimits};
 pub use error::{HttpError, is_timeout};
+pub use outhaul_kit::url::is_loopback;
 pub use quoted::quoted;
 pub use ureq::http::Method;

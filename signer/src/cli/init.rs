@@ -3,6 +3,8 @@
 use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
+use outhaul_place::{Owner, refuse_own_folder};
+use outhaul_signer::hub_url::hub_url;
 use outhaul_signer::{Fleet, InitOptions};
 use serde_json::json;
 
@@ -28,18 +30,19 @@ pub struct Args {
     #[arg(long, default_value_t = 730)]
     targets_days: u32,
     /// Where the hub is
-    #[arg(long, default_value = "")]
-    hub_url: String,
+    #[arg(long, value_name = "URL", value_parser = hub_url)]
+    hub_url: Option<String>,
 }
 
 impl Args {
     pub fn run(self, common: &Common) -> Result {
+        refuse_own_folder(&self.folder, Owner::Fleet)?;
         let mut options = InitOptions::new(common.new_secret()?, common.now());
         options.root_keys = self.root_keys;
         options.root_threshold = self.root_threshold;
         options.root_days = self.root_days;
         options.targets_days = self.targets_days;
-        options.hub_url = self.hub_url;
+        options.hub_url = self.hub_url.unwrap_or_default();
         let fleet = Fleet::init(&self.folder, options)?;
         let folder = self.folder.display();
         let text = format!("fleet {} in {folder}", fleet.id());

@@ -295,7 +295,7 @@ fn ends(act: &Act, until: Option<&str>, now_ms: i64) -> Result<Option<i64>, Stri
         ActKind::Hold => ("a hold", false),
         ActKind::Waive => ("a waiver", true),
         ActKind::Defer => ("a deferral", true),
-        ActKind::Withdraw | ActKind::Choose | ActKind::Clock => return Ok(None),
+        ActKind::Withdraw | ActKind::Choose | ActKind::Clock | ActKind::Lost => return Ok(None),
     };
     match until {
         None if is_needed => Err(format!("Give the time at which {what} ends.")),

@@ -12,8 +12,8 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use outhaul_listen::Peer;
 
-use super::lanes::Lane;
 use super::problem::Problem;
+use outhaul_listen::lanes::Lane;
 
 /// Time between two pieces of a body.
 const PIECE_WITHIN: Duration = Duration::from_secs(30);

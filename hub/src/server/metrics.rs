@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use outhaul_kit::durable;
+use outhaul_listen::lanes::Lane;
 use outhaul_telemetry::{CONTENT_TYPE, Metric, Operation, Process, metrics, text};
 
 use super::meter::Numbers;
@@ -21,6 +22,18 @@ use crate::time;
 
 /// How long a scrape waits for numbers of now, where there are some of before.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+fn lane(name: &'static str, of: &Lane) -> outhaul_telemetry::Lane {
+    let load = of.load();
+    outhaul_telemetry::Lane {
+        name,
+        bodies: load.bodies,
+        bytes: load.bytes,
+        max_bodies: load.max_bodies,
+        max_bytes: load.max_bytes,
+    }
+}
+
 impl Shared {
     /// Every metric at this moment, with `numbers` of the fleet.
     pub(super) fn metrics(&self, numbers: &Numbers) -> Vec<Metric> {
@@ -32,10 +45,10 @@ impl Shared {
             reports: self.counters.reports().to_vec(),
             refused: self.counters.refused_by_rule(),
             lanes: vec![
-                self.reports.load("reports"),
-                self.requests.load("requests"),
-                self.bundles.load("bundles"),
-                self.forms.load("forms"),
+                lane("reports", &self.reports),
+                lane("requests", &self.requests),
+                lane("bundles", &self.bundles),
+                lane("forms", &self.forms),
             ],
             writable: self.is_writable(),
             free_bytes: durable::free_bytes(self.state()).ok(),

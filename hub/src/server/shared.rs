@@ -19,7 +19,6 @@ use tokio::sync::Semaphore;
 use super::clock_log::ClockLog;
 use super::counters::Counters;
 use super::door::Door;
-use super::lanes::Lane;
 use super::meter::Meter;
 use super::problem::DAMAGED;
 use super::rate::Rate;
@@ -29,6 +28,7 @@ use crate::state::Hub;
 use crate::store::{AccessEntry, IngestRefusal, NETWORK, Store, StoreError};
 use crate::time;
 use crate::view::{FleetView, Reading};
+use outhaul_listen::lanes::Lane;
 
 /// Connections that answer questions.
 pub(super) const READERS: usize = 8;

@@ -4,6 +4,7 @@
 //! the process is asked to stop. It knows no route, no content and no format.
 
 mod connections;
+pub mod lanes;
 mod patient;
 mod peer;
 mod server;

@@ -9,15 +9,28 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outhaul_listen::Peer;
+use crate::Peer;
 use tokio::sync::Notify;
 
 /// Room for the bodies of one kind of request.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub struct Lane {
     max_bodies: usize,
     max_bytes: usize,
     held: Mutex<Held>,
+}
+
+/// How full a lane is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneLoad {
+    /// Bodies that have room.
+    pub bodies: usize,
+    /// Their bytes so far.
+    pub bytes: usize,
+    /// Most bodies.
+    pub max_bodies: usize,
+    /// Most bytes of all bodies together.
+    pub max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -38,14 +51,15 @@ struct Body {
 
 /// The room of one body; given back when dropped.
 #[derive(Debug)]
-pub(super) struct LanePlace {
+pub struct LanePlace {
     lane: Arc<Lane>,
     id: u64,
     gone: Arc<Notify>,
 }
 
 impl Lane {
-    pub(super) fn new(max_bodies: usize, max_bytes: usize) -> Arc<Self> {
+    /// A lane for so many bodies, of so many bytes together.
+    pub fn new(max_bodies: usize, max_bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             max_bodies,
             max_bytes,
@@ -53,11 +67,10 @@ impl Lane {
         })
     }
 
-    /// How full it is, under a name.
-    pub(super) fn load(&self, name: &'static str) -> outhaul_telemetry::Lane {
+    /// How full it is.
+    pub fn load(&self) -> LaneLoad {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        outhaul_telemetry::Lane {
-            name,
+        LaneLoad {
             bodies: held.bodies.len(),
             bytes: held.bodies.values().map(|body| body.bytes).sum(),
             max_bodies: self.max_bodies,
@@ -66,7 +79,7 @@ impl Lane {
     }
 
     /// Room for a body of `peer`, at once.
-    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> LanePlace {
+    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> LanePlace {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.bodies.len() >= self.max_bodies {
             held.give_way(|_| 1, None);
@@ -92,7 +105,7 @@ impl Lane {
 
 impl LanePlace {
     /// Counts a piece of `bytes` that came. `false` when this body had to give way.
-    pub(super) fn grow(&self, bytes: usize) -> bool {
+    pub fn grow(&self, bytes: usize) -> bool {
         let lane = &self.lane;
         let mut held = lane.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.tick += 1;
@@ -109,7 +122,7 @@ impl LanePlace {
     }
 
     /// Returns when this body has to give way.
-    pub(super) async fn gone(&self) {
+    pub async fn gone(&self) {
         self.gone.notified().await;
     }
 }

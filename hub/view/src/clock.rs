@@ -5,12 +5,13 @@
 //! yet knows no signed time. And what is odd about it by the hub's own record, which refuses nothing. It never sets a clock.
 
 use jiff::Timestamp;
+use outhaul_gate::later;
 use outhaul_gate::time::rfc3339;
 use outhaul_signer::clock::{Implausible, implausible};
 use outhaul_store::{Session, Store, StoreError};
 
 /// How far the clocks of two machines that use one database may be apart.
-const APART_MS: i64 = 60 * 1000;
+const APART_MS: u64 = 60 * 1000;
 
 /// What is odd about a clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +44,24 @@ pub fn told(store: &mut Store, now_ms: i64) -> Result<Option<Odd>, StoreError> {
             is_implausible: true,
         }));
     }
-    let latest_ms = store.read(|session| {
-        let latest_ms = session.latest_on_record()?;
-        Ok::<_, StoreError>(latest_ms)
+    let (server_ms, latest_ms) = store.read(|session| {
+        let server_ms = session.server_clock_ms()?;
+        Ok::<_, StoreError>((server_ms, session.latest_on_record()?))
     })?;
-    let behind = latest_ms.filter(|latest_ms| now_ms < latest_ms - APART_MS);
+    // Whoever uses the same database has a clock of his own, and one of them is wrong: said before a gate is closed for it.
+    if let Some(server_ms) = server_ms.filter(|server_ms| server_ms.abs_diff(now_ms) > APART_MS) {
+        return Ok(Some(Odd {
+            is_implausible: false,
+            text: format!(
+                "this machine's clock shows {}, and that of the database's server {}: one of them is wrong; where two processes of a hub are \
+                 more than {} minutes apart, the gates of the one that is behind are closed",
+                rfc3339(now_ms),
+                rfc3339(server_ms),
+                later::APART_MS / 60_000
+            ),
+        }));
+    }
+    let behind = latest_ms.filter(|latest_ms| now_ms < latest_ms.saturating_sub_unsigned(APART_MS));
     Ok(behind.map(|latest_ms| Odd {
         is_implausible: false,
         text: format!(

@@ -61,6 +61,10 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
             "a choice between machines is not made here".to_owned(),
             "`outhaul-hub choose` makes one",
         )),
+        ActKind::Lost => Err(usage(
+            "what is said of a lost text is not put on record here".to_owned(),
+            "`outhaul-hub lost` does",
+        )),
         ActKind::Clock => Err(usage(
             "what is said of the clock is not put on record here".to_owned(),
             "`outhaul-hub clock` does",
@@ -79,6 +83,9 @@ fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubErr
         }
         Some((found, _)) if found.kind == ActKind::Clock => {
             format!("{id} states that the clock was ahead, which stays")
+        }
+        Some((found, _)) if found.kind == ActKind::Lost => {
+            format!("{id} states that the signed text of a report is lost, which stays")
         }
         Some((_, true)) => format!("{id} was withdrawn before"),
         Some((_, false)) => return Ok(None),
@@ -133,6 +140,10 @@ pub fn sentence(act: &Act) -> String {
             ),
             None => format!("promotions from `{environment}` are held{until}"),
         },
+        ActKind::Lost => format!(
+            "the signed text of report {} of site `{site}` is lost",
+            act.lost_report().map_or(0, |(_, _, number)| number)
+        ),
         ActKind::Waive => format!("site `{site}` is waived{until}"),
         ActKind::Withdraw => format!("{} is withdrawn", act.withdraws.unwrap_or_default()),
     }

@@ -26,6 +26,7 @@ mod import;
 mod init;
 mod kalypso;
 mod key;
+mod lost;
 mod moving;
 mod person;
 mod print;
@@ -114,6 +115,7 @@ enum Command {
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
+    Lost(lost::Args),
     Move(moving::Args),
     Person(person::Args),
     Prune(prune::Args),
@@ -181,6 +183,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Token(args) => token::run(&common, &args),
         Command::Person(args) => person::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
+        Command::Lost(args) => lost::run(&common, &args),
         Command::Prune(args) => prune::run(&common, &args),
         Command::Compact(args) => compact::run(&common, &args),
         Command::Move(args) => moving::run(&common, &args),

@@ -18,7 +18,6 @@ mod faults;
 mod forms;
 mod gates;
 mod kalypso;
-mod lanes;
 mod lists;
 mod login;
 mod meter;

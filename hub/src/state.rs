@@ -305,8 +305,7 @@ impl Hub {
         }))
     }
 
-    /// Opens the hub in `folder`, without its key. Its database is looked at as a whole before anything is put on record, except
-    /// where [`Store::write_until_damage_is_met`] says otherwise.
+    /// Opens the hub in `folder`, without its key. Its database is looked at as a whole before anything is put on record.
     ///
     /// # Errors
     /// [`StateError`] when there is none or it cannot be read.

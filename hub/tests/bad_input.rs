@@ -34,6 +34,10 @@ fn each_mistake_has_its_message_and_code() {
             "A new hub is made with `outhaul-hub init",
         ],
     );
+    for listen in [":8420", "localhost:8420", "127.0.0.1:99999"] {
+        let said = "write an IP address and a port, such as 127.0.0.1:8420";
+        fails(&hub, &["serve", "--listen", listen], 2, &[said]);
+    }
     fs::write(hub.path("bad.json"), "{}").unwrap();
     let bad = hub.path("bad.json");
     fails(

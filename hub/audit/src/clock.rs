@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_gate::audit::Recorded;
+use outhaul_gate::facts::Restored;
 use outhaul_gate::fold::SeenReport;
 use outhaul_gate::time::rfc3339;
 
@@ -30,6 +31,12 @@ pub fn backwards(export: &Export) -> Vec<i64> {
         latest_ms = latest_ms.max(recorded.at_ms);
     }
     found
+}
+
+/// The last restore by then.
+pub fn restored_at(export: &Export, at_ms: i64) -> Option<Restored> {
+    let mut by_then = export.restores.iter().filter(|one| one.at_ms <= at_ms);
+    by_then.next_back().copied()
 }
 
 /// What a decision was decided on and is dated after it, where something is.

@@ -5,9 +5,11 @@
 //! the same evidence. It trusts the root alone: what only the hub says (which keys sites have, when a report came, who
 //! approved) it takes from the file and names as such. It shares the decision with the hub, and no store.
 
+mod claims;
 pub mod cli;
 mod clock;
 mod error;
+mod lost;
 mod outcome;
 mod read;
 mod recompute;
@@ -36,6 +38,7 @@ pub fn audit(
     signed::conflicts(&mut export, &mut problems);
     recompute::editions(&export, &mut problems);
     removed::impossible(&export.removed, &reports, &mut problems);
+    lost::lost_and_kept(&export, &mut problems);
     let missing = recompute::missing_reports(&export, &reports, &mut problems);
     let decisions = recompute::all(&export, &bundles, &reports);
     problems.sort();

@@ -10,8 +10,8 @@ use std::io::BufRead;
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
-    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, Link, MAX_LINE_BYTES,
-    Recorded,
+    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, Link,
+    MAX_LINE_BYTES, Recorded,
 };
 use outhaul_gate::facts::{Act, Conflict, Restored};
 use outhaul_gate::fold::Removed;
@@ -99,39 +99,6 @@ impl Export {
         let what = what.into();
         self.problems.push(Problem { line, what });
     }
-
-    /// What nobody but the hub says.
-    pub fn taken_from_the_hub(&self) -> Vec<String> {
-        let ranges = self
-            .removed
-            .values()
-            .flat_map(|site| site.0.values().flatten());
-        let removed: u64 = ranges
-            .map(|(first, last)| last.saturating_sub(*first).saturating_add(1))
-            .fold(0, u64::saturating_add);
-        let mut taken = vec![
-            format!(
-                "{} site registrations with {} keys: the keys that reports are checked against",
-                self.sites.len(),
-                self.site_keys.values().map(Vec::len).sum::<usize>()
-            ),
-            format!("when each of {} reports was received", self.reports.len()),
-            format!(
-                "who entered each of {} approvals, choices, waivers, deferrals and withdrawals",
-                self.acts.len()
-            ),
-            format!(
-                "when it was restored from a backup: {} times",
-                self.restores.len()
-            ),
-        ];
-        if removed > 0 {
-            taken.push(format!(
-                "that {removed} reports which are no longer kept were received, and that no decision rests on one of them"
-            ));
-        }
-        taken
-    }
 }
 
 /// Reads a file.
@@ -208,9 +175,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is not a header".to_owned()));
     };
-    if ![FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5].contains(&&*format) {
+    if ![FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6].contains(&&*format) {
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT_5}`, `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
+            "its format is `{}`, this program reads `{FORMAT_6}`, `{FORMAT_5}`, `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
             format.chars().take(40).collect::<String>()
         )));
     }
@@ -239,7 +206,7 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
 impl Export {
     /// What only a later format has. `may`: whether it is not there, or this file is of one.
     fn of_format(&mut self, at: u64, may: bool, what: &str) {
-        if !may && ![FORMAT_4, FORMAT_5].contains(&&*self.format) {
+        if !may && ![FORMAT_4, FORMAT_5, FORMAT_6].contains(&&*self.format) {
             let format = &self.format;
             let what = format!("a file of format `{format}` states no {what}");
             self.problem(at, what);

@@ -21,6 +21,7 @@ use outhaul_gate::{
 use serde_json::Value;
 
 use crate::clock;
+use crate::lost;
 use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
 use crate::read::{ClaimedMissing, DecisionEntry, Export, Numbered};
 use crate::signed::Accepted;
@@ -133,7 +134,7 @@ fn check(
         edition,
     };
     let at_ms = recorded.at_ms;
-    let later = later_than(export, recorded);
+    let later = later_than(export, recorded, edition);
     let is_by_clock = later.is_none() && edition >= 3 && text["rules"][0]["rule"] == "clock";
     let is_forgotten = |entry: &DecisionEntry| matches!(entry, DecisionEntry::Forgotten { id, .. } if *id < recorded.id);
     if is_by_clock && export.decisions.iter().any(is_forgotten) {
@@ -161,7 +162,7 @@ fn check(
             wanted.insert(key, assignments.clone());
         }
     }
-    let restored = restored_at(export, at_ms);
+    let restored = clock::restored_at(export, at_ms);
     let well_since = well_since(&question, &sites, &desired, (export, reports), restored);
     let decision = decide(
         &question,
@@ -193,6 +194,7 @@ fn check(
         return Recomputed::AsRecorded;
     }
     differences.extend(back);
+    differences.extend(lost::after(export, recorded).map(Act::lost_sentence));
     Recomputed::Differs(differences)
 }
 
@@ -221,6 +223,9 @@ fn missing(
         };
         let known = reports.get(site).map_or(&[][..], Vec::as_slice);
         if !known.iter().any(|one| one.digest == digest) {
+            if let Some(lost) = lost::of_report(export, site, digest) {
+                return Some(lost.lost_sentence());
+            }
             return Some(format!(
                 "report {number} of site `{site}` with digest {digest}, on which it rests, is not in the export or its \
                  signature does not hold"
@@ -343,12 +348,6 @@ fn removed_of<'a>(export: &'a Export, site: &str) -> &'a Removed {
     export.removed.get(site).unwrap_or(&NONE)
 }
 
-/// The last restore by then.
-fn restored_at(export: &Export, at_ms: i64) -> Option<Restored> {
-    let mut by_then = export.restores.iter().filter(|one| one.at_ms <= at_ms);
-    by_then.next_back().copied()
-}
-
 /// The reports that each site's present epoch misses, as the file states them and as they follow from its reports.
 pub fn missing_reports(
     export: &Export,
@@ -397,7 +396,7 @@ pub fn missing_reports(
 }
 
 /// A decision made before this one that is dated after it, unless a person said that its time does not count.
-fn later_than(export: &Export, recorded: &Recorded) -> Option<LaterDecision> {
+fn later_than(export: &Export, recorded: &Recorded, edition: u32) -> Option<LaterDecision> {
     let before = clock::whole(export).take_while(|one| one.id != recorded.id);
     let before = before.map(|one| LaterDecision {
         id: one.id,
@@ -408,7 +407,7 @@ fn later_than(export: &Export, recorded: &Recorded) -> Option<LaterDecision> {
         let chosen = act.chosen.as_ref().and_then(|chosen| chosen.parse().ok());
         chosen.is_some_and(|chosen: i64| chosen < recorded.id)
     });
-    let from = later::from(said, recorded.at_ms);
+    let from = later::from(said, recorded.at_ms, edition);
     later::found(before, from, recorded.at_ms)
 }
 
@@ -419,7 +418,7 @@ fn acts_at(acts: &[Act], at_ms: i64) -> Vec<Act> {
     let holds = |act: &&Act| {
         !matches!(
             act.kind,
-            ActKind::Withdraw | ActKind::Choose | ActKind::Clock
+            ActKind::Withdraw | ActKind::Choose | ActKind::Clock | ActKind::Lost
         ) && !withdrawn.contains(&act.id)
             && (act.kind == ActKind::Defer || act.until_ms.is_none_or(|until| until > at_ms))
     };

@@ -20,6 +20,8 @@ pub const FORMAT_3: &str = "outhaul-audit/3";
 pub const FORMAT_4: &str = "outhaul-audit/4";
 /// The same with entries about the hub's clock: where a hub has some.
 pub const FORMAT_5: &str = "outhaul-audit/5";
+/// The same with entries about reports whose signed text is lost: where a hub has some.
+pub const FORMAT_6: &str = "outhaul-audit/6";
 /// The format before it, which is still read: without conflicts, restores and missing reports.
 pub const FORMAT_1: &str = "outhaul-audit/1";
 /// The payload type of its last line, an envelope of [`End`].

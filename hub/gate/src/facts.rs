@@ -342,7 +342,11 @@ impl Restored {
         act.at_ms > self.at_ms
             || matches!(
                 act.kind,
-                ActKind::Choose | ActKind::Clock | ActKind::Hold | ActKind::Withdraw
+                ActKind::Choose
+                    | ActKind::Clock
+                    | ActKind::Hold
+                    | ActKind::Lost
+                    | ActKind::Withdraw
             )
     }
 
@@ -366,6 +370,8 @@ pub enum ActKind {
     Defer,
     /// Nothing is promoted from an environment, until it is withdrawn or ends.
     Hold,
+    /// A person states that the signed text of a report on record is lost.
+    Lost,
     /// Gates go on without a site, until a moment.
     Waive,
     /// An earlier entry holds no more.
@@ -374,17 +380,18 @@ pub enum ActKind {
 
 impl ActKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Approve,
         Self::Choose,
         Self::Clock,
         Self::Defer,
         Self::Hold,
+        Self::Lost,
         Self::Waive,
         Self::Withdraw,
     ];
 
-    /// `approve`, `choose`, `clock`, `defer`, `hold`, `waive` or `withdraw`.
+    /// `approve`, `choose`, `clock`, `defer`, `hold`, `lost`, `waive` or `withdraw`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -392,6 +399,7 @@ impl ActKind {
             Self::Clock => "clock",
             Self::Defer => "defer",
             Self::Hold => "hold",
+            Self::Lost => "lost",
             Self::Waive => "waive",
             Self::Withdraw => "withdraw",
         }
@@ -422,10 +430,11 @@ pub struct Act {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdraws: Option<i64>,
     /// The report of the machine that is the site, of a choice; the number of the newest decision whose time does not count, of an
-    /// entry about the clock.
+    /// entry about the clock; number and digest of the report, of an entry about a text that is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
-    /// The numbering that is the site's from then on, of a choice; absent where that machine has yet to begin one.
+    /// The numbering that is the site's from then on, of a choice; absent where that machine has yet to begin one. That of the report, of an
+    /// entry about a text that is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
     /// Why.
@@ -453,6 +462,24 @@ impl Act {
             by: by.to_owned(),
             at_ms,
         }
+    }
+
+    /// The report whose signed text it states to be lost: site, numbering and number.
+    pub fn lost_report(&self) -> Option<(&str, &str, u64)> {
+        let number = self.chosen.as_deref()?.split_once(' ')?.0.parse().ok()?;
+        let lost = (self.site.as_deref()?, self.epoch.as_deref()?, number);
+        (self.kind == ActKind::Lost).then_some(lost)
+    }
+
+    /// What it states of a report whose signed text is lost, in a sentence's part; empty of any other entry.
+    pub fn lost_sentence(&self) -> String {
+        self.lost_report()
+            .map_or_else(String::new, |(site, _, number)| {
+                format!(
+                    "the signed text of report {number} of site `{site}` is lost, as {} states in entry {}: {}",
+                    self.by, self.id, self.reason
+                )
+            })
     }
 
     /// When it ends, milliseconds since 1970; the beginning of time where nobody said.

@@ -68,7 +68,7 @@ impl Session<'_> {
         found.map(|(act, is)| Ok((act?, is))).transpose()
     }
 
-    /// What was not withdrawn, but for withdrawals, choices, what is said of the clock and for what ended by itself before `now_ms`. Deferrals stay: after
+    /// What was not withdrawn, but for withdrawals, choices, what is said of the clock or of lost texts, and for what ended by itself before `now_ms`. Deferrals stay: after
     /// their deadline they close a gate.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Session<'_> {
     pub fn acts_in_force(&self, now_ms: i64) -> Result<Vec<Act>, StoreError> {
         let text = format!(
             "SELECT {COLUMNS} FROM gate_acts a
-              WHERE kind NOT IN ('withdraw', 'choose', 'clock') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
+              WHERE kind NOT IN ('withdraw', 'choose', 'clock', 'lost') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
                 AND NOT EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
               ORDER BY id"
         );
@@ -130,6 +130,14 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn has_said_of_clock(&self) -> Result<bool, StoreError> {
         Ok(!self.acts_of(ActKind::Clock)?.is_empty())
+    }
+
+    /// Whether somebody said that the signed text of a report is lost.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn has_lost_texts(&self) -> Result<bool, StoreError> {
+        Ok(!self.acts_of(ActKind::Lost)?.is_empty())
     }
 
     /// Carries the waivers of before over.

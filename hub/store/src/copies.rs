@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use outhaul_gate::audit::Link;
 use outhaul_gate::facts::Restored;
-use outhaul_kit::text;
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::db::Connection;
-use super::{Session, Store, StoreError};
+use super::{Session, Store, StoreError, soundness};
 
 /// How often, and with which pause, a copy is tried while another program holds the database.
 const TRIES: u32 = 400;
@@ -54,7 +53,7 @@ impl Store {
             }
         }
         // Pages are copied as they are: what is damaged in the database would be found when the copy is needed.
-        if let Some(found) = damage(&copy)? {
+        if let Some(found) = soundness::damage(&copy)? {
             let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
             return Err(rusqlite::Error::SqliteFailure(corrupt, Some(found)).into());
         }
@@ -158,20 +157,6 @@ impl Session<'_> {
             head = link.digest;
         }
         Ok(())
-    }
-}
-
-/// What is wrong with a database, by its pages and by the order in which they lie; `None` where it is sound.
-pub(super) fn damage(db: &rusqlite::Connection) -> Result<Option<String>, StoreError> {
-    let found: Result<String, StoreError> = db
-        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(StoreError::from);
-    match found {
-        Ok(found) if found == "ok" => Ok(None),
-        // In one line, as it is said of a file.
-        Ok(found) => Ok(Some(found.split_whitespace().collect::<Vec<_>>().join(" "))),
-        Err(error) if error.is_damage() => Ok(Some(text::chain(&error))),
-        Err(error) => Err(error),
     }
 }
 

@@ -28,6 +28,7 @@ mod help;
 mod history;
 mod kalypso;
 mod kept;
+mod lost_text;
 mod many;
 mod materials;
 mod migrate;
@@ -48,6 +49,7 @@ mod sets;
 mod site_rows;
 mod sites;
 mod soak;
+mod soundness;
 mod standings;
 mod stream_sites;
 mod timeline;
@@ -79,6 +81,7 @@ pub use explanations::{
     PackedExplanation, PutExplanation, Sender, StoredExplanation,
 };
 pub use kalypso::DeploymentState;
+pub use lost_text::LostText;
 pub use many::{KnownEpoch, SiteEpoch};
 pub use materials::{BillSummary, RunningBundle, SiteBundle};
 pub use moving::{MOVED, Moved};

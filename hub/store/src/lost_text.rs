@@ -65,10 +65,7 @@ impl Session<'_> {
     }
 
     /// Whether the present state of a site follows from this report.
-    fn state_rests_on(
-        &self,
-        (site, epoch, number): (&str, &str, u64),
-    ) -> Result<bool, StoreError> {
+    fn state_rests_on(&self, (site, epoch, number): (&str, &str, u64)) -> Result<bool, StoreError> {
         let state = self.site_states_of(SitePage::named(site))?.into_iter();
         let state = state.into_iter().find(|state| state.site == site);
         Ok(state.is_some_and(|state| {

@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use rusqlite::OpenFlags;
 
-use super::copies;
 use super::db::{
     Access, Address, Connection, DbError, DbErrorKind, Server, ServerError, Transaction,
 };
 use super::place::{self, Located};
-use super::{Session, StoreError, to_sql};
+use super::{Session, StoreError, soundness, to_sql};
 use outhaul_kit::text;
 
 /// How long a write waits for another program's write before it gives up.
@@ -124,7 +123,7 @@ impl Store {
     /// [`StoreError::Damaged`], or [`StoreError`] when it cannot be looked at.
     pub fn refuse_damaged(&mut self) -> Result<(), StoreError> {
         if let (true, Connection::Sqlite(db)) = (self.is_unchecked, &self.connection) {
-            self.damage = copies::damage(db)?;
+            self.damage = soundness::damage(db)?;
         }
         self.is_unchecked = false;
         match &self.damage {

@@ -315,7 +315,9 @@ impl Session<'_> {
     ) -> Result<(u64, u64), StoreError> {
         let key = (site, epoch, to_sql(first), to_sql(last));
         let within = "site = $1 AND epoch = $2 AND number >= $3 AND number <= $4";
-        let text = format!("SELECT r.number, LENGTH({ENVELOPE}) FROM reports r WHERE {within}");
+        let text = format!(
+            "SELECT r.number, COALESCE(LENGTH({ENVELOPE}), 0) FROM reports r WHERE {within}"
+        );
         let mut query = self.db.prepare_cached(&text)?;
         let rows = query.query_map(params![key.0, key.1, key.2, key.3], |row| {
             Ok((from_sql(row.get(0)?), from_sql(row.get(1)?)))

@@ -51,6 +51,34 @@ pub fn folder_with_passphrase() -> tempfile::TempDir {
 }
 
 #[test]
+fn a_hub_that_no_agent_could_ask_is_refused_where_it_is_typed_and_nothing_is_made() {
+    let dir = folder_with_passphrase();
+    for (url, said) in [
+        ("hub.example", "is not a URL that starts with https://"),
+        (
+            "http://hub.example",
+            "is not a URL that starts with https://",
+        ),
+        (
+            "https://hub.example:99999",
+            "is not a URL with a port from 1 to 65535",
+        ),
+        (
+            "https://hub.example/login",
+            "is the address of a page, and not of a hub",
+        ),
+        ("", "it is empty: write where the hub is"),
+    ] {
+        let text = run(dir.path(), 2, &format!("init fleet --hub-url {url}"));
+        assert!(text.as_str().unwrap().contains(said), "{text}");
+        assert!(!dir.path().join("fleet").exists());
+    }
+    run(dir.path(), 0, "init fleet --hub-url https://hub.example");
+    let fleet = Fleet::open(&dir.path().join("fleet")).unwrap();
+    assert_eq!(fleet.hub_url(), "https://hub.example");
+}
+
+#[test]
 fn two_people_in_two_places_change_the_root() {
     let dir = folder_with_passphrase();
     let at = dir.path();

@@ -26,6 +26,39 @@ fn a_folder_with_something_in_it_stays_as_it_is() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// What no repository has as its address, with what is said of it.
+const WRONG_URLS: [(&str, &str); 9] = [
+    ("", "it is empty"),
+    ("two words", "it holds a space"),
+    ("https://h/a b", "it holds a space"),
+    ("ftp://h/x", "only https, http, ssh and git are spoken"),
+    ("https://", "its host is not a host name"),
+    ("https://h:0/x", "its port is not a number from 1 to 65535"),
+    (
+        "ssh://git@h:99999/x",
+        "its port is not a number from 1 to 65535",
+    ),
+    (
+        "https://h/x#secret",
+        "`https://h/x…` is not the address of a repository: it goes on with `#`",
+    ),
+    ("https://h/x?secret", "it goes on with `?`"),
+];
+
+#[test]
+fn the_addresses_that_people_use_are_taken() {
+    for url in [
+        "https://h/x",
+        "https://h:8443/x.git",
+        "ssh://git@h:2222/x",
+        "git@h:team/x",
+        "/srv/git/x",
+        "file:///srv/git/x",
+    ] {
+        address(url).unwrap();
+    }
+}
+
 #[test]
 fn names_and_choices_are_checked_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -56,8 +89,10 @@ fn names_and_choices_are_checked_before_anything_is_written() {
             "https://x",
             "no reconciler template `flux`",
         ),
-        (vec!["dev"], vec!["folder"], "two words", "not the address"),
-    ] {
+    ]
+    .into_iter()
+    .chain(WRONG_URLS.map(|(url, reported)| (vec!["dev"], vec!["folder"], url, reported)))
+    {
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         let plan = ScaffoldPlan {
             url: url.into(),

@@ -75,7 +75,12 @@ impl FromStr for Address {
             .iter()
             .any(|scheme| text.starts_with(scheme))
         {
-            return Err(malformed("it begins with `postgres://`"));
+            return Err(malformed("it does not begin with `postgres://`"));
+        }
+        if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
+            return Err(malformed(
+                "it holds a space or `#`, which are written `%20` and `%23`",
+            ));
         }
         let (place, options) = text.split_once('?').unwrap_or((text, ""));
         let mut rest = Vec::new();
@@ -100,6 +105,9 @@ impl FromStr for Address {
         })?;
         if config.get_password().is_some() {
             return Err(AddressError::Password);
+        }
+        if config.get_ports().contains(&0) {
+            return Err(malformed("its port is not a number from 1 to 65535"));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(malformed(
@@ -253,6 +261,25 @@ mod tests {
         );
         let half = of("postgres://hub@db.example/outhaul?sslmode=require").unwrap_err();
         assert!(half.contains("`verify-full`"), "{half}");
+    }
+
+    #[test]
+    fn what_leads_to_no_server_is_refused_where_it_is_typed() {
+        for (text, said) in [
+            ("", "it does not begin with `postgres://`"),
+            ("mysql://h/x", "it does not begin with `postgres://`"),
+            (
+                "postgres://a@h:0/x",
+                "its port is not a number from 1 to 65535",
+            ),
+            ("postgres://a@h:99999/x", "invalid value for option `port`"),
+            ("postgres://a@h /x", "it holds a space or `#`"),
+            ("postgres://a@h/x#y", "it holds a space or `#`"),
+            ("postgres://a@h", "it names no database"),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
     }
 
     #[test]

@@ -348,6 +348,11 @@ pub(super) const TABLE: &[Case] = &[
         "it takes a decision of a time to come, see `audited.rs` of the hub",
         "--by ann --reason test --state nowhere",
     ),
+    not_here(
+        "outhaul-hub lost",
+        "it takes a report whose text is gone from a server, see `postgresql_backup.rs` of the hub",
+        "--site edge-1 --epoch e1 --number 1 --reason test --by ann --state nowhere",
+    ),
     case(
         "outhaul-hub advisories import",
         "advisory.json --by ann --state hub",

@@ -50,7 +50,9 @@ impl Owner {
             Self::Site => is_file("agent.db") || is_file("site.json"),
             Self::Fleet => is_file("fleet.json"),
             // Its key may come from elsewhere, and its data may be on a server.
-            Self::Hub => ["hub.key", "hub.db", "hub.database"].into_iter().any(is_file),
+            Self::Hub => ["hub.key", "hub.db", "hub.database"]
+                .into_iter()
+                .any(is_file),
             Self::ControlPlane => is_folder(".environments"),
             Self::Repository => is_file("HEAD") && is_folder("objects") && is_folder("refs"),
         }

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use outhaul_gate::facts::Restored;
-use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::belongs::Owner;
+use outhaul_kit::durable::{self, FileError};
 use outhaul_place::refuse_own_folder;
 use outhaul_signer::key::{Secret, SigningKey};
 use serde::Serialize;

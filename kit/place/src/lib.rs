@@ -165,7 +165,10 @@ fn refuse_others(folder: &Path, out: &Path, own: Option<Owner>) -> Result<(), No
 /// The folder of somebody that `out` lies in or is, with its owner. What `own` has there is no one else's, when it is `out` itself.
 fn owned(out: &Path, own: Option<Owner>) -> Option<(Owner, PathBuf)> {
     const KEEPERS: [Owner; 4] = [Owner::Repository, Owner::Site, Owner::Fleet, Owner::Hub];
-    let others: Vec<Owner> = KEEPERS.into_iter().filter(|one| Some(*one) != own).collect();
+    let others: Vec<Owner> = KEEPERS
+        .into_iter()
+        .filter(|one| Some(*one) != own)
+        .collect();
     let found = owner_of(out, &others);
     found.or_else(|| owner_of(out.parent()?, own.as_slice()))
 }

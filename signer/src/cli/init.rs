@@ -3,7 +3,8 @@
 use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
-use outhaul_place::{Owner, refuse_own_folder};
+use outhaul_kit::belongs::Owner;
+use outhaul_place::refuse_own_folder;
 use outhaul_signer::hub_url::hub_url;
 use outhaul_signer::{Fleet, InitOptions};
 use serde_json::json;

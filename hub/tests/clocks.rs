@@ -84,6 +84,7 @@ fn attack_a_clock_before_the_fleets_newest_signed_time_is_not_stated_to_be_right
         role: stream.role.as_str(),
         number: 2,
         index_bytes: &bytes,
+        index_compressed: None,
         issued: hours(1),
         expires: hours(24 * 90),
     };

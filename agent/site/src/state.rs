@@ -25,6 +25,7 @@ pub mod events;
 pub mod floors;
 pub(crate) mod former;
 pub mod generations;
+mod help;
 pub mod holds;
 pub mod inventory;
 mod migrate;

@@ -21,6 +21,7 @@ mod clocks;
 mod conditions;
 mod conformance;
 mod cut_batches;
+mod damaged_database;
 mod fleet;
 mod flux;
 mod flux_charts;

@@ -1,6 +1,7 @@
 //! The open database: opened, created or migrated, copied, and committed to.
 //!
-//! What comes in: its path, and work for a transaction. What goes out: what was committed, durably, or an error and none of it. Each
+//! What comes in: its path, and work for a transaction. What goes out: what was committed, durably, or an error and none of it. A file of which
+//! any page is damaged is refused before anything is read from it, and stays as it is. Each
 //! transaction begins and ends with a look at whether this process still works where others look: the file at the path is the one that is
 //! open, and the lock is the one that is held. It knows no rows.
 
@@ -72,7 +73,16 @@ impl Store {
             connection.pragma_update(None, "cache_size", -256)?;
             Ok(connection)
         };
+        let written_before = wal_bytes(path);
         let mut connection = open().map_err(|error| damaged(path, "open", error))?;
+        if let Err(error) = sound(&connection, path) {
+            // What stands beside it only, such as after a power cut, stays there: closing would write it into what is damaged.
+            if written_before > 0 {
+                let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+                let _ = connection.set_db_config(without, true);
+            }
+            return Err(error);
+        }
         match migrate::migrate(&mut connection) {
             Err(StateError::Database { doing, source }) => Err(damaged(path, doing, source)),
             Err(other) => Err(other),
@@ -100,6 +110,7 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(doing("open"))?;
+        sound(&connection, path)?;
         Ok(Self::unplaced(connection))
     }
 
@@ -109,8 +120,7 @@ impl Store {
     /// # Errors
     /// [`StateError`]
     pub fn open_read_only(path: &Path) -> Result<Self, StateError> {
-        let beside = path.with_file_name("agent.db-wal");
-        if std::fs::metadata(&beside).is_ok_and(|found| found.len() > 0) {
+        if wal_bytes(path) > 0 {
             let folder = path.parent().unwrap_or(path).to_owned();
             return Err(StateError::ReadOnly {
                 folder,
@@ -123,6 +133,7 @@ impl Store {
         let named = percent::encoded_bytes(path.as_os_str().as_encoded_bytes());
         let uri = format!("file:{named}?immutable=1");
         let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
+        sound(&connection, path)?;
         Ok(Self::unplaced(connection))
     }
 
@@ -214,6 +225,38 @@ impl Store {
 fn unchanged(database: Option<&SameFile>, lock: Option<&SameFile>) -> Result<(), StateError> {
     database.map_or(Ok(()), place::check)?;
     lock.map_or(Ok(()), place::check_lock)
+}
+
+/// What is committed and stands beside a database only, in bytes.
+fn wal_bytes(path: &Path) -> u64 {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-wal");
+    std::fs::metadata(beside).map_or(0, |found| found.len())
+}
+
+/// Refuses a database of which any page is damaged. SQLite looks at a page when it needs it: without this a command that needs only whole ones
+/// does its work on a memory of which others are lost, and the next command fails. The agent's rows are few: all are read here.
+fn sound(connection: &Connection, path: &Path) -> Result<(), StateError> {
+    let failed = |error| damaged(path, "check what is in it", error);
+    let verdict: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(failed)?;
+    let page: u32 = connection
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(failed)?;
+    // SQLite takes the end of a page that is missing for zeros. What is beside the database may have the page whole.
+    let length = std::fs::metadata(path).map_or(0, |found| found.len());
+    let problem = match verdict.as_str() {
+        "ok" if length.is_multiple_of(u64::from(page.max(1))) || wal_bytes(path) > 0 => {
+            return Ok(());
+        }
+        "ok" => "its last page is not whole",
+        other => other.lines().last().unwrap_or_default(),
+    };
+    Err(StateError::Damaged {
+        path: path.to_owned(),
+        problem: problem.to_owned(),
+    })
 }
 
 fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateError {

@@ -54,6 +54,9 @@ pub struct Bounds {
     pub kept: usize,
 }
 
+/// Most folders that are too deep and are named.
+pub const MAX_DEEPER: usize = 3;
+
 /// What a listing found.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -65,8 +68,10 @@ pub struct Listing {
     pub ignored: usize,
     /// Whether a bound left something out: entries not looked at, or files not kept.
     pub incomplete: bool,
-    /// The first folder that is deeper than what is looked at; nobody knows what is in it.
-    pub deeper: Option<PathBuf>,
+    /// Folders that are deeper than what is looked at, relative to the medium, the first [`MAX_DEEPER`] by name; nobody knows what is in them.
+    pub deeper: Vec<PathBuf>,
+    /// How many such folders there are.
+    pub too_deep: usize,
 }
 
 /// By what a changed file shows. What unpacks or synchronises files sets their time as it likes: the time
@@ -319,10 +324,10 @@ impl Media {
                     _ if name.as_bytes().starts_with(b".") => {}
                     FileType::Directory if self.apart.contains(&path) => {}
                     FileType::Directory if depth == bounds.depth => {
-                        let first = found.deeper.get_or_insert_with(|| path.clone());
-                        if path < *first {
-                            *first = path;
-                        }
+                        found.too_deep += 1;
+                        found.deeper.push(path);
+                        found.deeper.sort();
+                        found.deeper.truncate(MAX_DEEPER);
                     }
                     FileType::Directory if waiting.len() >= bounds.kept => found.incomplete = true,
                     FileType::Directory => waiting.push_back((path, depth + 1)),

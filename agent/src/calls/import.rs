@@ -178,6 +178,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
 /// What came of what else lies there.
 fn said_of_others(findings: &Findings, answer: &mut CommandResult) {
     answer.messages.extend(findings.notes.iter().cloned());
+    answer.messages.extend(findings.deeper.iter().cloned());
     answer.messages.extend(skipped(findings));
 }
 
@@ -252,9 +253,6 @@ fn found(
                 "number": number, "state": State::Active.as_str(), "message": words,
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
-            answer
-                .messages
-                .extend(findings.deeper.as_deref().map(not_that_deep));
             return left_newer(&findings, number, answer);
         }
         ImportOutcome::Incomplete {
@@ -374,9 +372,6 @@ fn nothing(
         return fail(answer, unread, beside_others);
     }
     let (place, typed) = (text::path(path), text::quoted(path));
-    answer
-        .messages
-        .extend(findings.deeper.as_deref().map(not_that_deep));
     let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
             format!("no bundle for this site in `{place}`: {}", why_skipped(findings, answer)),
@@ -444,15 +439,6 @@ fn grouped(refused: &[AgentError]) -> Vec<(&AgentError, Option<String>)> {
         }
     }
     shown
-}
-
-/// That a folder was not looked at.
-fn not_that_deep(folder: &Path) -> String {
-    format!(
-        "`{}` and what else lies more than three folders deep was not looked at: `outhaul-agent import {}` does",
-        text::path(folder),
-        text::quoted(folder)
-    )
 }
 
 /// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be looked at.

@@ -26,6 +26,7 @@ use crate::other_files;
 use crate::state::SiteIdentity;
 
 mod acknowledgements;
+mod deeper;
 mod rebuilding;
 mod skipped;
 mod wanted;
@@ -72,8 +73,8 @@ pub struct Findings {
     pub acknowledged: Option<Acknowledged>,
     /// How many other files a folder holds.
     pub others: usize,
-    /// The first folder that was not looked at, because it is too deep.
-    pub deeper: Option<PathBuf>,
+    /// Which folders were not looked at because they are too deep, in a sentence.
+    pub deeper: Option<String>,
 }
 
 /// Bundles and freshness slips on a medium; of more than are looked at, those first whose names are those of this stream.
@@ -251,11 +252,11 @@ fn look_through(
     findings: &mut Findings,
 ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
     let found = bundles(media, &agent.site)?;
+    findings.deeper = deeper::not_looked_at(media.path(), &found);
     for error in found.unusable {
         not_opened(error, findings);
     }
     findings.others = found.ignored;
-    findings.deeper = found.deeper.map(|folder| media.path().join(folder));
     if found.incomplete {
         findings.notes.push(format!(
             "warning: not all of `{}` was looked at: it holds more than {} entries or {} bundles; those whose names begin with `{}` \

@@ -91,7 +91,8 @@ pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<()
         Err(error) => vec![error.to_string()],
     };
     let refused = read.as_ref().map(|findings| findings.refused.len());
-    let clean = matches!(refused, Ok(0)) && exported.is_ok();
+    let whole = read.as_ref().is_ok_and(|found| found.deeper.is_none());
+    let clean = matches!(refused, Ok(0)) && whole && exported.is_ok();
     let reports = match &exported {
         Ok(None) => None,
         Ok(Some(_)) => Some(None),
@@ -395,7 +396,12 @@ fn parts(findings: &Findings) -> Vec<String> {
         }
     }
     if parts.is_empty() {
-        parts.push("nothing on it is for this site".to_owned());
+        let nothing = match findings.deeper {
+            None => "nothing on it is for this site",
+            Some(_) => "nothing of what was looked at is for this site",
+        };
+        parts.push(nothing.to_owned());
     }
+    parts.extend(findings.deeper.clone());
     parts
 }

@@ -125,7 +125,7 @@ fn an_empty_stick_and_one_with_other_files_are_distinguished() {
 }
 
 #[test]
-fn a_folder_that_is_too_deep_to_be_looked_at_is_named_where_nothing_was_taken() {
+fn a_folder_that_is_too_deep_to_be_looked_at_is_named_whatever_was_taken() {
     let (centre, site) = running();
     let stick = tempfile::tempdir().unwrap();
     let deep = stick.path().join("a/b/c/d");
@@ -133,7 +133,7 @@ fn a_folder_that_is_too_deep_to_be_looked_at_is_named_where_nothing_was_taken() 
     let two = centre.publish(&Draft::hello("two"));
     fs::copy(&two, deep.join("two.outhaul")).unwrap();
     let words = [
-        "a/b/c/d` and what else lies more than three folders deep was not looked at",
+        "a/b/c/d` lies more than three folders deep and was not looked at",
         "no file in",
         "three folders deep",
     ];
@@ -142,11 +142,53 @@ fn a_folder_that_is_too_deep_to_be_looked_at_is_named_where_nothing_was_taken() 
     let other = centre.publish(&Draft::hello("x").cluster_type("press"));
     fs::copy(other, stick.path().join("press.outhaul")).unwrap();
     both_report(&site, stick.path(), 1, &[words[0], "press.outhaul"]);
+    let status = stdout(&site.run(&["status"]));
+    assert!(status.contains(words[0]), "{status}");
     site.take(&two);
     fs::copy(&two, stick.path().join("two.outhaul")).unwrap();
     let printed = site.import(stick.path());
     assert_reports(&printed, 0, &[words[0]]);
     assert!(stdout(&printed).contains("already active"), "{printed:?}");
+}
+
+#[test]
+fn the_newest_bundle_that_lies_too_deep_is_pointed_at_when_an_older_one_is_taken_by_every_command()
+{
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    let deep = stick.path().join("fleet/press/2026/november");
+    fs::create_dir_all(&deep).unwrap();
+    fs::create_dir_all(stick.path().join("fleet/press/2026/october")).unwrap();
+    let two = centre.publish(&Draft::hello("two"));
+    fs::copy(&two, stick.path().join("two.outhaul")).unwrap();
+    let three = centre.publish(&Draft::hello("three"));
+    fs::copy(&three, deep.join("three.outhaul")).unwrap();
+    let folder = stick.path().to_str().unwrap();
+    let named = format!(
+        "`{folder}/fleet/press/2026/november` and `{folder}/fleet/press/2026/october` lie more than three folders deep and were not looked at"
+    );
+    let planned = site.run(&["plan", folder]);
+    assert_reports(&planned, 0, &[&named, "`outhaul-agent import "]);
+    // By the service, which has the line in `status` and its log.
+    let served = site.copy();
+    served.configure(&format!("watch = [{folder:?}]"));
+    let round = served.run(&["run", "--once"]);
+    assert_reports(&round, 0, &[&named]);
+    assert_eq!(served.active(), Some(2));
+    let done = site.import(stick.path());
+    assert_reports(&done, 0, &[&named]);
+    assert!(stdout(&done).contains("bundle 2 is active"), "{done:?}");
+    for site in [&site, &served] {
+        let status = stdout(&site.run(&["status"]));
+        assert!(status.contains(&named), "{status}");
+    }
+    // As advised.
+    let line = stderr(&done);
+    let typed = line.split("`outhaul-agent import ").nth(1).unwrap();
+    let typed = typed.split('`').next().unwrap();
+    let done = site.run(&["import", typed]);
+    assert_reports(&done, 0, &[]);
+    assert_eq!(site.active(), Some(3));
 }
 
 #[test]

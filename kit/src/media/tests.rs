@@ -199,17 +199,18 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
 }
 
 #[test]
-fn the_first_folder_that_is_too_deep_to_be_listed_is_named() {
+fn folders_that_are_too_deep_to_be_listed_are_named_and_counted() {
     let fixture = Fixture::new();
     let all = |_: &OsStr| true;
     fs::create_dir_all(fixture.stick("a/b")).unwrap();
     let found = fixture.media().files(BOUNDS, all).unwrap();
-    assert_eq!(found.deeper, None);
-    for name in ["a/b/z", "a/b/y", "a/b/.hidden"] {
+    assert_eq!((found.deeper.len(), found.too_deep), (0, 0));
+    for name in ["a/b/z", "a/b/y", "a/b/.hidden", "a/c/x", "a/b/w"] {
         fs::create_dir_all(fixture.stick(name)).unwrap();
     }
     let found = fixture.media().files(BOUNDS, all).unwrap();
-    assert_eq!(found.deeper, Some("a/b/y".into()));
+    let first: Vec<PathBuf> = ["a/b/w", "a/b/y", "a/b/z"].map(PathBuf::from).to_vec();
+    assert_eq!((found.deeper, found.too_deep), (first, 4));
 }
 
 #[test]

@@ -33,30 +33,48 @@ pub(super) fn ask(
     }
 }
 
-/// One look.
+/// The cluster, which nobody has connected to yet.
 #[cfg(feature = "kubernetes")]
-fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
-    use outhaul_kubernetes::{Access, ClientError, Cluster, Key, condition};
+fn cluster(config: &KubernetesConfig) -> Result<outhaul_kubernetes::Cluster, String> {
+    use outhaul_kubernetes::{Access, Cluster};
 
-    let (Some(key), Some(condition)) = (Key::parse(object), &one.condition) else {
-        return Answered::Silent(format!("`{object}` names no object and condition"));
-    };
     let access = match &config.kubeconfig {
         Some(path) => Access::from_kubeconfig(path, config.context.as_deref()),
         None => Access::from_pod(),
     };
-    let found = access.map_err(ClientError::from).and_then(|access| {
-        let timeout = std::time::Duration::from_secs(config.timeout_s);
-        let cluster = Cluster::new(&access, timeout)?;
+    let access = access.map_err(|error| error.to_string())?;
+    let timeout = std::time::Duration::from_secs(config.timeout_s);
+    Cluster::new(&access, timeout).map_err(|error| error.to_string())
+}
+
+/// Whether it is known how the cluster is reached; it is not asked.
+#[cfg(feature = "kubernetes")]
+pub(super) fn can_ask(_object: &str, config: &KubernetesConfig) -> Result<(), String> {
+    cluster(config).map(drop)
+}
+
+/// One look.
+#[cfg(feature = "kubernetes")]
+fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
+    use outhaul_kubernetes::{ClientError, Key, condition};
+
+    let (Some(key), Some(condition)) = (Key::parse(object), &one.condition) else {
+        return Answered::Silent(format!("`{object}` names no object and condition"));
+    };
+    let cluster = match cluster(config) {
+        Ok(cluster) => cluster,
+        Err(problem) => return Answered::Unasked(problem),
+    };
+    let found = || -> Result<_, ClientError> {
         match cluster.resource_of(&key)? {
             None => Ok(Err("the cluster does not have this kind".to_owned())),
             Some(resource) => Ok(cluster
                 .get(&resource, &key)?
                 .ok_or_else(|| "it is not there".to_owned())),
         }
-    });
+    };
     let status = one.is.as_deref().unwrap_or("True");
-    match found {
+    match found() {
         Err(trouble) => Answered::Silent(trouble.to_string()),
         Ok(Err(problem)) => Answered::No(format!("`{object}`: {problem}")),
         Ok(Ok(value)) => match condition::has(&value, condition, status) {
@@ -67,13 +85,21 @@ fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
 }
 
 #[cfg(not(feature = "kubernetes"))]
+pub(super) fn can_ask(object: &str, _config: &KubernetesConfig) -> Result<(), String> {
+    Err(without_kubernetes(object))
+}
+
+#[cfg(not(feature = "kubernetes"))]
+fn without_kubernetes(object: &str) -> String {
+    format!("this agent was built without Kubernetes and cannot ask about `{object}`")
+}
+
+#[cfg(not(feature = "kubernetes"))]
 pub(super) fn ask(
     _one: &AskConfig,
     object: &str,
     _config: &KubernetesConfig,
     _heartbeat: &Heartbeat,
 ) -> Answered {
-    Answered::Silent(format!(
-        "this agent was built without Kubernetes and cannot ask about `{object}`"
-    ))
+    Answered::Unasked(without_kubernetes(object))
 }

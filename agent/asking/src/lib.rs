@@ -1,7 +1,7 @@
 //! Asking programs, URLs and files of this site: may what waits be applied, is this site well.
 //!
-//! What comes in: what `agent.toml` names. What goes out: yes; no, with what was answered; or that there was no answer. Each
-//! question has its time, and each answer its bound. It decides nothing: what an answer means is its caller's business.
+//! What comes in: what `agent.toml` names. What goes out: yes; no, with what was answered; that there was no answer; or that this machine cannot
+//! ask at all. Each question has its time, and each answer its bound. It decides nothing: what an answer means is its caller's business.
 
 mod condition;
 pub mod settings;
@@ -33,8 +33,11 @@ pub enum Answered {
     No(String),
     /// Nobody listens at the URL.
     Absent(String),
-    /// It cannot be asked, or did not answer in time.
+    /// It did not answer, not in time, or with too much.
     Silent(String),
+    /// This machine cannot ask: the program, or what is needed to ask, is not there or is not to be used. It says nothing of what was to be asked
+    /// about.
+    Unasked(String),
 }
 
 /// Asks a program, a URL, or the cluster about an object. Programs that run are locked in `locks`, which is made.
@@ -51,24 +54,50 @@ pub fn ask(
     }
 }
 
-/// Whether the program that is asked, where it is one, may be started: nobody but root and this user may change it. One that is not there
-/// says so when it is asked.
+/// Whether this machine can ask it: the program is there, may be executed, and nobody but root and this user may change it; what is needed to
+/// reach the URL or the cluster can be read. Starts nothing, and connects to nothing.
 ///
 /// # Errors
-/// [`ApplyError::Program`] says who may change it.
-pub fn startable(one: &AskConfig) -> Result<(), ApplyError> {
-    let program = one.program.first().filter(|_| one.url.is_none());
-    program.map_or(Ok(()), |program| {
-        hook::started(Path::new(program), None).map(drop)
-    })
+/// [`ApplyError::Program`] says who may change it, [`ApplyError::Health`] what lacks.
+pub fn can_ask(one: &AskConfig, cluster: &KubernetesConfig) -> Result<(), ApplyError> {
+    let lacks = match (&one.url, &one.object, one.program.first()) {
+        (Some(url), _, _) => client(one, url).map(drop).map_err(|e| e.to_string()),
+        (None, Some(object), _) => condition::can_ask(object, cluster),
+        (None, None, Some(program)) => {
+            let program = Path::new(program);
+            hook::started(program, None)?;
+            hook::runnable(program)
+        }
+        (None, None, None) => Ok(()),
+    };
+    lacks.map_err(|problem| cannot_ask(one, problem))
+}
+
+/// Why what counts as health cannot be asked, with the way out.
+pub fn cannot_ask(one: &AskConfig, problem: String) -> ApplyError {
+    let what = match (&one.url, &one.object) {
+        (Some(_), _) => "put what is named there in its place",
+        (None, Some(_)) => {
+            "correct `[kubernetes]` in agent.toml, or put the file that it names in its place"
+        }
+        (None, None) => "install the program, or make it executable (`chmod 755`)",
+    };
+    ApplyError::Health {
+        problem,
+        help: format!(
+            "{what}, or correct `{}` under `[health]` in agent.toml; then repeat the command",
+            one.name
+        ),
+        name: one.name.clone(),
+    }
 }
 
 fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered {
     let Some((program, arguments)) = one.program.split_first() else {
-        return Answered::Silent("no program is named".to_owned());
+        return Answered::Unasked("no program is named".to_owned());
     };
     if let Err(error) = durable::make_folder(locks) {
-        return Answered::Silent(error.to_string());
+        return Answered::Unasked(error.to_string());
     }
     // Whoever may change it decides what runs on this host.
     let file = match hook::started(Path::new(program), None) {
@@ -76,9 +105,9 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
         // It says so itself when it is started.
         Ok(None) => program.into(),
         Err(ApplyError::Program { problem, help, .. }) => {
-            return Answered::Silent(format!("`{program}`: {problem}; {help}"));
+            return Answered::Unasked(format!("`{program}`: {problem}; {help}"));
         }
-        Err(error) => return Answered::Silent(error.to_string()),
+        Err(error) => return Answered::Unasked(error.to_string()),
     };
     let mut command = Command::new(file);
     command.args(arguments).current_dir("/");
@@ -92,9 +121,9 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
     };
     let ran = match watched::run(command, &bounds, heartbeat) {
         Ok(ran) => ran,
-        Err(RunError::File(error)) => return Answered::Silent(error.to_string()),
+        Err(RunError::File(error)) => return Answered::Unasked(error.to_string()),
         Err(RunError::Program(error)) => {
-            return Answered::Silent(format!("`{program}` cannot be run: {error}"));
+            return Answered::Unasked(format!("`{program}` cannot be run: {error}"));
         }
     };
     match ran.end {
@@ -115,11 +144,12 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
     }
 }
 
-fn ask_url(one: &AskConfig, url: &str) -> Answered {
+/// What asks the URL.
+fn client(one: &AskConfig, url: &str) -> Result<outhaul_http::Client, HttpError> {
     let authority = Authority::of(outhaul_http::is_tls(url).unwrap_or(true), one.ca.as_deref());
     let limit = Some(Duration::from_secs(one.timeout_s()));
     let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
-    let client = outhaul_http::Client::new(&ClientSettings {
+    outhaul_http::Client::new(&ClientSettings {
         limits: TimeLimits {
             connect: limit,
             answer: limit,
@@ -127,10 +157,13 @@ fn ask_url(one: &AskConfig, url: &str) -> Answered {
             whole: limit,
         },
         ..ClientSettings::new(user_agent, authority)
-    });
-    let client = match client {
+    })
+}
+
+fn ask_url(one: &AskConfig, url: &str) -> Answered {
+    let client = match client(one, url) {
         Ok(client) => client,
-        Err(error) => return Answered::Silent(error.to_string()),
+        Err(error) => return Answered::Unasked(error.to_string()),
     };
     let answer = match client.request(Method::GET, url).send() {
         Ok(answer) => answer,
@@ -185,8 +218,10 @@ pub fn files(folder: &Path) -> Result<Vec<(String, String)>, FileError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
@@ -220,21 +255,70 @@ mod tests {
             shell("echo no power >&2; exit 75"),
             Answered::No("no power".to_owned())
         );
-        let silent = [
-            answer(&["/nowhere/program"]),
-            shell("sleep 600"),
-            shell("yes | head -c 100000; exit 0"),
-        ];
-        for (answered, words) in
-            silent
-                .iter()
-                .zip(["cannot be run", "within 1 s", "more than 4096"])
-        {
+        let silent = [shell("sleep 600"), shell("yes | head -c 100000; exit 0")];
+        for (answered, words) in silent.iter().zip(["within 1 s", "more than 4096"]) {
             let Answered::Silent(problem) = answered else {
                 panic!("{answered:?}")
             };
             assert!(problem.contains(words), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_is_told_apart_from_one_that_answers_no_and_is_found_before_it_is_asked()
+     {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = KubernetesConfig::default();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let write = |name: &str, text: &str, mode: u32| {
+            fs::write(at(name), text).unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        write("plain", "#!/bin/sh\n", 0o644);
+        write("lost", "#!/nowhere/sh\n", 0o755);
+        write("right", "#!/bin/sh\n", 0o755);
+        fs::create_dir(at("folder")).unwrap();
+        let asked = |name: &str| {
+            let one = program(&[&at(name)]);
+            let can = can_ask(&one, &cluster);
+            let answered = ask(
+                &one,
+                &cluster,
+                &folder.path().join("locks"),
+                &Heartbeat::default(),
+            );
+            (can, answered)
+        };
+        for (name, lacks) in [
+            ("gone", "is not there"),
+            ("plain", "cannot be executed"),
+            ("lost", "the interpreter of "),
+            ("folder", "is not a file"),
+        ] {
+            let (can, answered) = asked(name);
+            let Err(ApplyError::Health { problem, .. }) = can else {
+                panic!("{name}: {can:?}")
+            };
+            assert!(problem.contains(lacks), "{name}: {problem}");
+            assert!(
+                matches!(answered, Answered::Unasked(_)),
+                "{name}: {answered:?}"
+            );
+        }
+        let (can, answered) = asked("right");
+        can.unwrap();
+        assert_eq!(answered, Answered::Yes);
+        let url = AskConfig {
+            url: Some("https://127.0.0.1:1/".to_owned()),
+            ca: Some(at("no.pem").into()),
+            ..program(&[])
+        };
+        assert!(matches!(
+            can_ask(&url, &cluster),
+            Err(ApplyError::Health { .. })
+        ));
+        let answered = ask(&url, &cluster, folder.path(), &Heartbeat::default());
+        assert!(matches!(answered, Answered::Unasked(_)), "{answered:?}");
     }
 
     #[test]

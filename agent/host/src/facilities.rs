@@ -86,11 +86,11 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         heartbeat: &Heartbeat,
     ) -> Answered;
 
-    /// Whether a program that is asked may be started: nobody else may change it. Starts nothing.
+    /// Whether this machine can ask it: a program is there and may be started, and what is needed to reach others can be read. Starts nothing.
     ///
     /// # Errors
-    /// [`ApplyError::Program`]
-    fn can_ask(&self, _one: &AskConfig) -> Result<(), ApplyError> {
+    /// [`ApplyError::Program`], [`ApplyError::Health`]
+    fn can_ask(&self, _one: &AskConfig, _config: &AgentConfig) -> Result<(), ApplyError> {
         Ok(())
     }
 

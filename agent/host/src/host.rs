@@ -77,8 +77,8 @@ impl Facilities for Host {
         outhaul_asking::ask(one, &config.kubernetes, &locks, heartbeat)
     }
 
-    fn can_ask(&self, one: &AskConfig) -> Result<(), ApplyError> {
-        outhaul_asking::startable(one)
+    fn can_ask(&self, one: &AskConfig, config: &AgentConfig) -> Result<(), ApplyError> {
+        outhaul_asking::can_ask(one, &config.kubernetes)
     }
 
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {

@@ -67,6 +67,16 @@ pub enum ApplyError {
         /// What to do next.
         help: String,
     },
+    /// What counts as this site's health cannot be asked at all, which says nothing of that health.
+    #[error("this site's health cannot be asked: `{name}`: {problem}")]
+    Health {
+        /// What is asked, as agent.toml names it.
+        name: String,
+        /// Why it cannot be asked.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
     /// A program that an agent started which is gone.
     #[error("an earlier run of `{program}`, started by an earlier agent, is still running")]
     Busy {
@@ -133,6 +143,7 @@ impl ApplyError {
             Self::Cluster { help, .. }
             | Self::Helper { help, .. }
             | Self::Hook { help, .. }
+            | Self::Health { help, .. }
             | Self::Program { help, .. }
             | Self::Vault { help, .. } => help.clone(),
             Self::Busy { .. } => {

@@ -26,7 +26,7 @@ mod members;
 mod program;
 mod question;
 
-pub use program::{Changeable, LOOK_FIRST, changeable_by_others, started};
+pub use program::{Changeable, LOOK_FIRST, changeable_by_others, runnable, started};
 
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
 use program::HookReply;

@@ -121,6 +121,11 @@ impl Agent {
         Ok(agent)
     }
 
+    /// Whether this process is the one that may apply.
+    pub fn has_lock(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Notes that this process is the service, where it has the lock.
     pub fn note_service(&self) {
         if let Some(lock) = &self.lock {
@@ -171,14 +176,14 @@ impl Agent {
         self.can_ask()
     }
 
-    /// Whether what counts as this site's health may be asked at all: a program that others may change is this machine's fault, and no
-    /// bundle's.
+    /// Whether what counts as this site's health can be asked at all: a program that is missing, or that others may change, is this machine's
+    /// fault, and no bundle's.
     ///
     /// # Errors
-    /// [`AgentError::Apply`] names the first that is not to be started.
+    /// [`AgentError::Apply`] names the first that cannot be asked.
     pub fn can_ask(&self) -> Result<(), AgentError> {
         let mut all = self.config.health.ask.iter();
-        Ok(all.try_for_each(|one| self.facilities.can_ask(one))?)
+        Ok(all.try_for_each(|one| self.facilities.can_ask(one, &self.config))?)
     }
 
     /// The reconcilers of a bundle, which give assignments the values that this site set.

@@ -15,6 +15,7 @@ use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Task};
 use crate::serving;
+use crate::soak::Health;
 use crate::state::{self, generations, key};
 
 /// Does one task, and returns what came of it.
@@ -103,7 +104,16 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     };
     let results = generations::results(agent.store.read(), &format!("apply {number}"))?;
     let mut results = looked_after(agent, &index, results, |_| true)?;
-    let unwell = sick(&results).or_else(|| soak::unwell(agent));
+    let health = sick(&results).map_or_else(|| soak::health(agent), Health::Bad);
+    let unwell = match health {
+        Health::Good => None,
+        Health::Bad(unwell) => Some(unwell),
+        // The work waits, as for anything that lacks on this host; not for ever, because nobody confirms the bundle meanwhile.
+        Health::Unasked(lacks) => match soak::in_vain(agent, number)? {
+            None => return Err(lacks.into()),
+            Some(minutes) => Some(format!("{lacks}; it stayed so for {minutes} minutes")),
+        },
+    };
     if unwell.is_none()
         && let Some(until) = soak::until(agent, number)?
     {

@@ -26,6 +26,7 @@
 //! | pinned, unpinned | always | what a person keeps for an assignment stays on disk, or need not; perhaps repairing |
 //! | kept at most | idle | so many earlier bundles stay on disk |
 //! | repaired, repair broken | repairing | it runs; it is broken |
+//! | blocked | any work | reported; the work goes on when it can |
 //! | folder lost | waiting, previous, candidate | forgotten; not kept; as broken, but not remembered |
 
 pub mod approval;
@@ -184,6 +185,8 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
             if let Some(number) = site.worked_on() {
                 actions.push(Action::Report(number, State::Failed));
             }
+            // That a look found it healthy is news again.
+            site.watched = false;
         }
         _ => {}
     }

@@ -23,6 +23,7 @@ use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
 use crate::keys;
+use crate::machine::State;
 use crate::report;
 use crate::runner::{self, observe};
 use crate::runner::{former_targets, tidy};
@@ -342,15 +343,22 @@ fn bind_key(agent: &mut Agent) -> Result<(), AgentError> {
         .map_err(|error: StateError| error.into())
 }
 
+/// What the log says of it.
+const WENT_ON: &str = "went on with an unfinished bundle";
+
 /// What is unfinished: a cut-off bundle, or what people decided while the service ran.
 fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
     visit::close_interrupted(agent)?;
     if let Some((number, state, _)) = runner::resume(agent)? {
-        tracing::info!(
-            number,
-            state = state.as_str(),
-            "went on with an unfinished bundle"
-        );
+        let row = generations::one(agent.store.read(), number)?;
+        let why = row.map_or_else(String::new, |row| row.note.to_string());
+        let state_word = state.as_str();
+        let is_good = !matches!(state, State::Failed | State::Reverted | State::Rejected);
+        match (is_good, why.as_str()) {
+            (true, "") => tracing::info!(number, state = state_word, "{WENT_ON}"),
+            (true, why) => tracing::info!(number, state = state_word, why, "{WENT_ON}"),
+            (false, why) => tracing::warn!(number, state = state_word, why, "{WENT_ON}"),
+        }
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconcilers::Fixture as _;
-use crate::site::Site;
+use crate::site::{Site, assert_reports};
 
 const AT: &str = "/apis/apps/v1/namespaces/scenario-1/deployments";
 
@@ -99,7 +99,7 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
 }
 
 #[test]
-fn a_condition_that_cannot_be_asked_counts_as_not_well_and_a_wrong_setting_is_refused_with_its_place()
+fn a_cluster_that_does_not_answer_is_not_well_one_that_cannot_be_asked_is_found_first_and_a_wrong_setting_is_refused()
  {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
@@ -111,8 +111,44 @@ fn a_condition_that_cannot_be_asked_counts_as_not_well_and_a_wrong_setting_is_re
         "[kubernetes]\nkubeconfig = {nobody:?}\n{}",
         ask(here)
     ));
-    let taken = site.import(&centre.publish(&Draft::hello("two")));
-    assert_eq!(taken.status.code(), Some(1));
+    // How the cluster is reached is not known here: that is found before anything is applied.
+    let two = centre.publish(&Draft::hello("two"));
+    let refused = site.import(&two);
+    assert_reports(
+        &refused,
+        3,
+        &["this site's health cannot be asked: `web`: "],
+    );
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    let config = |authority: &str| {
+        format!(
+            "current-context: a\nclusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:1', certificate-authority{authority}}}}}]\n\
+             users: [{{name: a, user: {{token: x}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+        )
+    };
+    let write = |text: &str| {
+        std::fs::write(&nobody, text).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&nobody, private).unwrap();
+    };
+    write(&config("-data: Q0E="));
+    let refused = site.import(&two);
+    assert_reports(
+        &refused,
+        3,
+        &["this site's health cannot be asked: `web`: "],
+    );
+    // A cluster that does not answer is not well, as a bundle may have made it.
+    if let Some((authority, _)) = crate::tls::certificate(site.folder.path(), "localhost") {
+        write(&config(&format!(": {}", authority.display())));
+        let taken = site.import(&two);
+        assert_reports(&taken, 1, &[]);
+        let reported = printed(&taken);
+        assert!(
+            reported.contains("this site is not well: `web`: "),
+            "{reported}"
+        );
+    }
     assert_eq!(site.active(), Some(1));
     let wrong = [
         "object = \"Node\", condition = \"Ready\"",

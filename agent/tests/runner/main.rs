@@ -48,6 +48,7 @@ mod people;
 mod plans;
 mod plugged_in;
 mod power_cut;
+mod probes;
 mod reconciler_argocd;
 mod reconciler_fleet;
 mod reconciler_flux;

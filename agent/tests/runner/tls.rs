@@ -19,7 +19,7 @@ use crate::web::unpack_for_web;
 use outhaul_tests::skipped;
 
 /// A certificate for `localhost`, which is its own authority.
-fn certificate(folder: &Path, name: &str) -> Option<(PathBuf, PathBuf)> {
+pub fn certificate(folder: &Path, name: &str) -> Option<(PathBuf, PathBuf)> {
     let (cert, key) = (
         folder.join(format!("{name}.crt")),
         folder.join(format!("{name}.pem")),

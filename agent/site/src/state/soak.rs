@@ -1,8 +1,8 @@
 //! How long the health of a bundle that was applied has been looked at.
 //!
 //! What comes in: one reading of the clocks for each look. What goes out: the time that the looks cover, and whether it
-//! is enough. A look covers what lies between it and the one before in the same boot, and for ten minutes at
-//! most: the time in which the machine was off, or nobody looked, proves no health. Pure.
+//! is enough; and for how long without a break health could not be asked. A look covers what lies between it and the one before in the same
+//! boot, and for ten minutes at most: the time in which the machine was off, or nobody looked, proves no health. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_signer::clock::BootReading;
@@ -13,6 +13,10 @@ use super::clock::ClockReading;
 /// Most that one look covers, milliseconds.
 pub const MOST_OF_A_LOOK_MS: u64 = 10 * 60 * 1000;
 
+/// For how long at least health may be impossible to ask before a bundle is left for it, seconds: a program that is being replaced is back by
+/// then.
+pub const LEAST_PATIENCE_S: u32 = 10 * 60;
+
 /// A bundle whose health is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Soak {
@@ -21,6 +25,9 @@ pub struct Soak {
     /// How long it was looked at, milliseconds.
     #[serde(default)]
     pub observed_ms: u64,
+    /// For how long it could not be asked, since it was asked last, milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unasked_ms: u64,
     /// The boot clock at the last look.
     #[serde(default)]
     last: Option<BootReading>,
@@ -32,25 +39,42 @@ impl Soak {
         Some(Self {
             number,
             observed_ms: 0,
+            unasked_ms: 0,
             last: Some(reading.boot.clone()?),
         })
     }
 
-    /// Counts one look on.
+    /// Counts one look on that found health good.
     pub fn look(&mut self, reading: &ClockReading) {
+        self.observed_ms = self.observed_ms.saturating_add(self.covered(reading));
+        self.unasked_ms = 0;
+    }
+
+    /// Counts one look on at which health could not be asked: its time proves nothing.
+    pub fn look_in_vain(&mut self, reading: &ClockReading) {
+        self.unasked_ms = self.unasked_ms.saturating_add(self.covered(reading));
+    }
+
+    /// Whether health could not be asked for so long that nobody waits for it any more: as long as it has to be good, and
+    /// [`LEAST_PATIENCE_S`] at least.
+    pub fn is_given_up(&self, seconds: u32) -> bool {
+        self.unasked_ms >= u64::from(seconds.max(LEAST_PATIENCE_S)) * 1000
+    }
+
+    /// The milliseconds that this look covers, which is the last one from now on.
+    fn covered(&mut self, reading: &ClockReading) -> u64 {
         let Some(now) = reading.boot.clone() else {
-            return;
+            return 0;
         };
-        if let Some(last) = self
+        let passed = self
             .last
             .as_ref()
             .filter(|last| last.boot_id == now.boot_id)
-        {
-            let passed = now.since_boot_ms.saturating_sub(last.since_boot_ms);
-            let counts = passed.min(MOST_OF_A_LOOK_MS);
-            self.observed_ms = self.observed_ms.saturating_add(counts);
-        }
+            .map_or(0, |last| {
+                now.since_boot_ms.saturating_sub(last.since_boot_ms)
+            });
         self.last = Some(now);
+        passed.min(MOST_OF_A_LOOK_MS)
     }
 
     /// How long it still has to be looked at; `None` when it was long enough.
@@ -72,6 +96,14 @@ impl Soak {
             false => Some(until),
         }
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]
@@ -116,6 +148,27 @@ mod tests {
         assert!(soak.left(3600).is_some());
         let until = soak.until(3600, &at("a", 8 * 3600)).unwrap();
         assert_eq!(until.to_string(), "2026-03-01T10:50:00Z");
+    }
+
+    #[test]
+    fn looks_in_vain_prove_no_health_and_are_given_up_after_as_long_as_it_has_to_be_good() {
+        let mut soak = Soak::begin(2, &at("a", 0)).unwrap();
+        soak.look(&at("a", 15));
+        for minute in 1..=9 {
+            soak.look_in_vain(&at("a", 15 + minute * 60));
+            assert!(!soak.is_given_up(0), "{minute}");
+        }
+        assert_eq!(soak.observed_ms, 15_000);
+        // Back for one look: it counts from its last look in vain on, and the patience begins anew.
+        let mut back = soak.clone();
+        back.look(&at("a", 15 + 9 * 60 + 5));
+        assert_eq!((back.observed_ms, back.unasked_ms), (20_000, 0));
+        soak.look_in_vain(&at("a", 15 + 10 * 60));
+        assert!(soak.is_given_up(0) && soak.is_given_up(600));
+        assert!(!soak.is_given_up(601));
+        // Switched off meanwhile: nobody tried.
+        soak.look_in_vain(&at("b", 9000));
+        assert!(!soak.is_given_up(601));
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub struct Blind {
     pub held: Option<Vec<String>>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
-    /// Whether the service runs, with the settings that it read when it started.
+    /// Whether the service runs, with the settings and the key that it read when it started: what is wrong keeps only commands and the next start
+    /// of the service from working.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub service: bool,
     /// Why no more can be said.
@@ -99,7 +100,7 @@ impl Blind {
                 Some(in_words(kept.site.is_some(), kept.assignments))
             }),
             on_disk,
-            service: matches!(error, AgentError::Config(_)) && state_folder.service_runs(),
+            service: !is_of_database(error) && state_folder.service_runs(),
             trouble: error.to_string(),
             help: error.help(),
         })
@@ -135,8 +136,8 @@ impl Blind {
             lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
         }
         lines.push(match self.service {
-            true => "the service runs, and goes on with the settings that it read when it started; until this is fixed no command works, and the \
-                     service does not start again:"
+            true => "the service runs, and goes on with the settings and the key that it read when it started; until this is fixed no command works, \
+                     and the service does not start again:"
                 .to_owned(),
             false => {
                 "nothing new is installed and no report is written until this is fixed:".to_owned()
@@ -144,6 +145,28 @@ impl Blind {
         });
         lines.join("\n")
     }
+}
+
+/// Whether it is the database, or the disk under it: a service that runs needs these all the time, and the rest when it starts.
+fn is_of_database(error: &AgentError) -> bool {
+    use StateError::{
+        Damaged, Database, Exchanged, Gone, Instead, Newer, NoSpace, NotEnrolled, ReadOnly, Value,
+    };
+    matches!(
+        error,
+        AgentError::State(
+            Damaged { .. }
+                | Database { .. }
+                | Exchanged { .. }
+                | Gone { .. }
+                | Instead { .. }
+                | Newer { .. }
+                | NoSpace { .. }
+                | NotEnrolled { .. }
+                | ReadOnly { .. }
+                | Value { .. }
+        )
+    )
 }
 
 /// What is held, where it can be read.

@@ -1,8 +1,8 @@
 //! Folders that the folder reconciler wrote to before `target` in `agent.toml` was changed: what it wrote there stays.
 //!
 //! What comes in: the settings, and the inventory, which names files below the target as it is now. What goes out: each earlier folder with
-//! the files that this agent wrote into it, for as long as one of them is there. It removes none of them: what still reads the folder, a
-//! person knows.
+//! the files that this agent wrote into it, for as long as one of them is there; and the target that a running service still follows. It removes
+//! none of them: what still reads the folder, a person knows.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
+use crate::config;
 use crate::error::AgentError;
 use crate::state::{self, StateError, inventory, key};
 
@@ -125,6 +126,66 @@ fn found(agent: &Agent, now: &Path) -> Result<(Vec<FormerTarget>, bool), StateEr
     former.retain(|one| !is_same(agent, &one.folder, now));
     former.drain(..former.len().saturating_sub(MAX_FOLDERS));
     Ok((former, false))
+}
+
+/// The target that a running service follows, where agent.toml names another one since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StillFollowed {
+    /// Where the service writes.
+    pub followed: PathBuf,
+    /// Where it would write after a restart.
+    pub set: PathBuf,
+    /// What `target` was when the service started; `None` where it was not set.
+    pub setting: Option<PathBuf>,
+}
+
+impl StillFollowed {
+    /// Where the service writes, beside what agent.toml says.
+    pub fn sentence(&self) -> String {
+        format!(
+            "the service still writes to `{}`, though `target` in agent.toml is `{}` now",
+            text::path(&self.followed),
+            text::path(&self.set)
+        )
+    }
+
+    /// What to do about it: the two ways, and what follows from a restart.
+    pub fn help(&self) -> String {
+        let (old, new) = (text::path(&self.followed), text::path(&self.set));
+        let back = match self.setting {
+            Some(_) => format!("set it to `{old}` again"),
+            None => "remove it again".to_owned(),
+        };
+        format!(
+            "where `target` was not meant to change, {back}; where it was, `systemctl restart outhaul-agent`, then `outhaul-agent apply`: from the \
+             restart on the service writes to `{new}`, where the files of the active bundle are missing until then, and no bundle changes or \
+             removes what lies in `{old}`"
+        )
+    }
+}
+
+/// Where a service runs that read another `target` than agent.toml has now, `agent` looks at what that service writes to; what it wrote
+/// there is in use, whatever the file says.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub fn follow_service(agent: &mut Agent) -> Result<Option<StillFollowed>, AgentError> {
+    let read = agent.state_folder.service_settings();
+    let is_other = read.is_some() && read != config::mark(&agent.state_folder.config());
+    let known: Option<PathBuf> = state::meta(agent.store.read(), key::TARGET)?;
+    let (true, Some(set), Some(known)) = (is_other, target(agent), known) else {
+        return Ok(None);
+    };
+    if is_same(agent, &known, &set) || written(agent.store.read())?.is_empty() {
+        return Ok(None);
+    }
+    let setting = Some(known.clone()).filter(|known| !known.as_os_str().is_empty());
+    agent.config.folder.target.clone_from(&setting);
+    Ok(Some(StillFollowed {
+        followed: on_disk(agent, &known),
+        set: on_disk(agent, &set),
+        setting,
+    }))
 }
 
 /// Remembers the target, and what an earlier one holds, before anything is written to the new one.

@@ -28,7 +28,10 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    let mut agent = Agent::open(&context.state)?.for_rehearsal()?;
+    let mut agent = Agent::open(&context.state)?;
+    // An import is the service's work where it runs.
+    let followed = former_targets::follow_service(&mut agent)?;
+    let mut agent = agent.for_rehearsal()?;
     // As an import does, in the copy that is rehearsed with: what a cut-off copy left is taken back.
     if let Some(number) = runner::site_now(agent.store.read())?.incoming {
         runner::transition(&mut agent, &Event::CopyLost(number).into())?;
@@ -39,6 +42,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         (Some(path), _) => calls::import::plan(&mut agent, path),
         (None, text) => calls::import::plan_text(&mut agent, text.as_deref().unwrap_or_default()),
     });
+    if let Some(target) = followed {
+        super::say(&format!(
+            "warning: {}; this plan is for the former; {}",
+            target.sentence(),
+            target.help()
+        ));
+    }
     for left in former_targets::attention(&agent)? {
         super::say(&format!("warning: {}; {}", left.message, left.help));
     }

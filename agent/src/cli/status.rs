@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         refused.map(|()| path)
     });
     // A database may open and be damaged further on.
-    match Agent::open(&context.state).and_then(|agent| status::of_site(&agent)) {
+    match Agent::open(&context.state).and_then(status::beside_service) {
         Ok(status) => {
             context.print(&status.text(), &status);
             if let Some(path) = place.transpose()? {

@@ -14,6 +14,7 @@ use super::{GenerationStatus, Status};
 use crate::intake::visit::Visit;
 use crate::machine::State;
 use crate::orders::EnrolmentStatus;
+use crate::runner::held;
 
 /// How many steps of one assignment are listed.
 const MAX_STEPS: usize = 10;
@@ -109,6 +110,17 @@ pub(super) fn hold(status: &Status) -> Option<String> {
     })
 }
 
+/// Held assignments: who holds them, and at what. What was found of one states it already.
+pub(super) fn held(status: &Status) -> impl Iterator<Item = String> {
+    let held = status.held.iter();
+    let said = held.map(|(name, hold)| (name, held::sentence(hold, hold.generation)));
+    let new = said.filter(|(name, sentence)| {
+        let mut found = status.assignments.iter();
+        !found.any(|one| one.name.as_str() == name.as_str() && one.message.contains(sentence))
+    });
+    new.map(|(name, sentence)| format!("{name} is {sentence}"))
+}
+
 /// The steps of an assignment that are not as they should be.
 pub(super) fn differing(assignment: &AssignmentResult) -> Vec<String> {
     if assignment.status == ComplianceStatus::Compliant {
@@ -149,9 +161,9 @@ pub(super) fn time(status: &Status) -> String {
 pub(super) fn restored(restored: &Restored) -> String {
     format!(
         "restored from a backup of {} by {} ({}); reports are numbered anew since",
-        super::at(restored.made_ms),
+        at(restored.made_ms),
         restored.who,
-        super::at(restored.at_ms)
+        at(restored.at_ms)
     )
 }
 
@@ -171,4 +183,9 @@ pub(super) fn hub_clock(ahead_ms: i64) -> String {
         "hub's clock: {span} {which} this machine's when it answered last: one of them is wrong; this one is {what} if the \
          hub is right"
     )
+}
+
+/// A time of the site's clock, for people.
+pub(super) fn at(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| at.to_string())
 }

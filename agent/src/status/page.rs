@@ -9,11 +9,11 @@ use std::path::Path;
 
 use outhaul_host::page_place;
 
-use super::{Status, at, brief};
+use super::Status;
+use super::brief::{self, at};
 use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
-use crate::runner::held;
 
 const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
     h1{font-size:1.6em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
@@ -92,12 +92,9 @@ pub fn html(status: &Status) -> String {
     }
     let attention = status.attention.iter().map(|one| one.message.clone());
     let hold = brief::hold(status);
-    let held = status.held.iter();
-    let held =
-        held.map(|(name, hold)| format!("{name} is {}", held::sentence(hold, hold.generation)));
     let waits: Vec<String> = attention
         .chain(hold)
-        .chain(held)
+        .chain(brief::held(status))
         .chain(status.trouble.clone())
         .collect();
     if !waits.is_empty() {

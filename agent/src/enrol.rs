@@ -23,6 +23,7 @@ use crate::keys;
 use crate::request::{Asking, write_request};
 use crate::roots;
 use crate::runner::held::Lacking;
+use crate::runner::known_again;
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, key};
@@ -31,7 +32,7 @@ use crate::state_folder::{Lock, StateFolder};
 mod adopt;
 mod again;
 mod former;
-pub(crate) mod held_again;
+mod held_again;
 mod kept_floors;
 mod lost;
 
@@ -103,7 +104,7 @@ pub fn enrol(
                 help: "use another --state folder for another site".into(),
             });
         }
-        return known_again(
+        return enrolled_before(
             state_folder,
             (&mut store, site),
             &kit,
@@ -138,14 +139,16 @@ pub fn enrol(
         state::set_meta(db, key::SITE, Some(&site))?;
         state::set_meta(db, key::KIT_ROOT, roots::version_of(&trusted).as_ref())?;
         keys::bind(db, &key)?;
-        let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
+        let mut adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
         let values = adopted.values.clone();
         let lost = lost.then(|| Lost::known_again(state_folder, db, values, shown));
         let lost = lost.transpose()?;
         state::set_meta(db, key::LOST, lost.as_ref())?;
+        // By the holds, too, which are here again now.
+        adopted.absent = known_again::absent(state_folder, site.stream.role.as_str(), db)?;
         let fleet = (&trusted, site.stream.role.as_str());
         let floors = floors::floors(db, &state_folder.floors())?;
-        let lacking = held_again::store(state_folder, fleet, &floors, now, db)?;
+        let lacking = held_again::store(state_folder, fleet, &floors, db)?;
         let author = Author {
             site: &site,
             key: &key,
@@ -184,7 +187,7 @@ fn keep_beside(state_folder: &StateFolder, store: &Store) {
 }
 
 /// The same site enrols by another kit, or by the same one again.
-fn known_again(
+fn enrolled_before(
     state_folder: &StateFolder,
     (store, site): (&mut Store, SiteIdentity),
     kit: &Kit,

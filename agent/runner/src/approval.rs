@@ -115,8 +115,11 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
     let mut all = Vec::new();
     let obstacles = approval::obstacles(&conditions);
     for obstacle in obstacles.iter().copied() {
-        // An approval lifts all of them at once: whoever gives it has to know each. These two say nothing beside another.
-        if matches!(obstacle, Obstacle::Approval | Obstacle::Rollback) && !all.is_empty() {
+        // An approval lifts all of them at once: whoever gives it has to know each. These two say nothing beside another that it lifts.
+        let mut before = all.iter();
+        let is_named =
+            before.any(|(before, _): &(Obstacle, String)| before.is_lifted_by_approval());
+        if matches!(obstacle, Obstacle::Approval | Obstacle::Rollback) && is_named {
             continue;
         }
         let approve = format!("approve it with `outhaul-agent approve {number}`");

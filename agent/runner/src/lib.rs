@@ -33,6 +33,7 @@ pub mod former_targets;
 pub mod held;
 pub mod intact;
 mod kept;
+pub mod known_again;
 pub mod observe;
 pub mod own_values;
 mod pass;
@@ -157,7 +158,21 @@ pub fn transition_with(
     transition: &Transition,
     more: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<(), StateError>,
 ) -> Result<Site, AgentError> {
+    transition_on(agent, transition, |_| Ok(()), more)
+}
+
+/// The same of a site that `first` has changed in the transaction, before it is decided what follows.
+///
+/// # Errors
+/// [`AgentError`]; nothing was changed then.
+pub(crate) fn transition_on(
+    agent: &mut Agent,
+    transition: &Transition,
+    first: impl FnOnce(&Transaction<'_>) -> Result<(), StateError>,
+    more: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<(), StateError>,
+) -> Result<Site, AgentError> {
     let (before, after) = agent.commit(|db, author| {
+        first(db)?;
         let before = stored::load(db)?;
         let (after, actions) = machine::step(before.clone(), transition.event);
         more(db, author)?;

@@ -8,7 +8,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Reconciler, outcome};
 
 use super::pass;
-use super::{Transition, approval, held, index_of, note_of, observe, soak, tidy};
+use super::{Transition, approval, held, index_of, known_again, note_of, observe, soak, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
@@ -127,6 +127,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
             let mut notes = vec![note_before_looks(agent, number)?];
             notes.push(pass::prune(agent, &index, &mut results)?);
             notes.retain(|note| !note.is_empty());
+            known_again::know_held(agent)?;
             results.extend(held::results(agent, &index)?);
             Transition::with(Event::Healthy(number), notes.join("; "), results)
         }

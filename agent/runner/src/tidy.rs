@@ -16,6 +16,7 @@ use crate::former_keys;
 use crate::generation;
 use crate::identity;
 use crate::kept;
+use crate::known_again;
 use crate::machine::{Event, Work};
 use crate::state::{StateError, floors, generations, holds};
 use crate::state_folder::StateFolder;
@@ -44,6 +45,7 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     // After a lost database no row says so, and a person's hold does.
     let held = holds::of_assignments(agent.store.read())?;
     kept.extend(held.values().filter_map(|hold| hold.generation));
+    kept.extend(still_wanted(agent)?);
     let surplus = surplus(&agent.state_folder, &kept)?;
     if surplus.is_empty() {
         return Ok(());
@@ -59,6 +61,16 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
         tracing::warn!("keys that were replaced are kept: {error}");
     }
     Ok(())
+}
+
+/// After a lost database, until a bundle is active: every bundle on disk. What runs is from one of them, and a person may still hold what it
+/// brought.
+fn still_wanted(agent: &Agent) -> Result<Vec<u64>, AgentError> {
+    if !known_again::is_lost(agent.store.read())? {
+        return Ok(Vec::new());
+    }
+    let all = generation::on_disk(&agent.state_folder)?.into_iter();
+    Ok(all.map(|(number, _)| number).collect())
 }
 
 /// Writes the copy of what people hold beside the database. The database has it already: what keeps the copy from being written, such as a
@@ -146,7 +158,9 @@ fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
         wanted.extend(blobs.map(|blob| blob.digest.hex()));
     }
     let held = holds::of_assignments(agent.store.read())?;
-    for number in held.values().filter_map(|hold| hold.generation) {
+    let mut unlisted: Vec<u64> = held.values().filter_map(|hold| hold.generation).collect();
+    unlisted.extend(still_wanted(agent)?);
+    for number in unlisted {
         let blobs = index_on_disk(agent, number).map_or_else(Vec::new, |index| index.blobs);
         wanted.extend(blobs.iter().map(|blob| blob.digest.hex()));
     }

@@ -3,13 +3,13 @@
 use outhaul_kit::text::{json_path, quoted};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outhaul_kit::media;
 
 use super::Context;
 use crate::durable;
-use crate::enrol::{self, Enrolled, KeptFloors, ValueBefore};
+use crate::enrol::{self, Adopted, Enrolled, KeptFloors, ValueBefore};
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
 
@@ -75,19 +75,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             adopted.known
         ));
     }
-    for path in &adopted.changed {
-        super::say(&format!(
-            "warning: `{}` was changed by hand",
-            path.display()
-        ));
-    }
-    if !adopted.changed.is_empty() {
-        super::say(&format!(
-            "help: the next bundle writes nothing over these: move them away, or have them overwritten with \
-             `outhaul-agent enrol {} --adopt-changed`",
-            quoted(&args.kit)
-        ));
-    }
+    say_changed(adopted, &args.kit);
     if let Some(made) = made {
         super::say(&format!(
             "warning: the folder `{}` was not there and was made, for the state folder `{}`: see that this is where the site is to be",
@@ -110,6 +98,34 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         }),
     );
     Ok(0)
+}
+
+/// Files that are not as the bundles on disk brought them.
+fn say_changed(adopted: &Adopted, kit: &Path) {
+    let Some(_) = adopted.changed.first() else {
+        return;
+    };
+    for path in &adopted.changed {
+        let path = outhaul_kit::text::path(path);
+        super::say(&match adopted.absent {
+            None => format!("warning: `{path}` was changed by hand"),
+            Some(number) => format!(
+                "warning: `{path}` is not as a bundle on disk brought it: bundle {number}, which is not on disk, may have written it, or somebody \
+                 changed it by hand"
+            ),
+        });
+    }
+    let overwrite = format!(
+        "have them overwritten with `outhaul-agent enrol {} --adopt-changed`, or move them away, which takes them from what uses them",
+        quoted(kit)
+    );
+    super::say(&match adopted.absent {
+        None => format!("help: the next bundle writes nothing over these: {overwrite}"),
+        Some(number) => format!(
+            "help: import bundle {number} first (`outhaul-agent import FOLDER`): what it wrote is known again then; a bundle with other content \
+             writes nothing over these: where bundle {number} is not to be had, {overwrite}"
+        ),
+    });
 }
 
 /// What of an earlier database is known again beside files, and what is not.

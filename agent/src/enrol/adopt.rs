@@ -40,6 +40,8 @@ pub struct Adopted {
     /// Files that a kept generation brings and that have another content now: somebody else's, unless a person
     /// says that they are not.
     pub changed: Vec<PathBuf>,
+    /// The newest bundle that was here and is not on disk, where there is one: such files may be what it brought.
+    pub absent: Option<u64>,
     /// Values that were set here before.
     pub values: Vec<ValueBefore>,
 }
@@ -134,6 +136,7 @@ pub(super) fn adopt(
     state::set_meta(db, key::DISPUTED, kept)?;
     Ok(Adopted {
         known: ours.len().saturating_sub(before.len()),
+        absent: None,
         changed: disputed.iter().map(|item| folder.path_of(item)).collect(),
         values: set_again(values, config, db)?,
     })

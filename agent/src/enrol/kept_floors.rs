@@ -4,17 +4,15 @@
 //! metadata that root accounts for, and what was not to be known, for the person who enrols. Metadata counts only as far as it verifies.
 //! It writes into the database, and the floors beside it.
 
-use std::path::{Path, PathBuf};
-
 use outhaul_bundle::index::Stream;
+use outhaul_signer::TrustedMetadata;
 use outhaul_signer::clock::TimePolicy;
-use outhaul_signer::trust::{self, SourceError};
-use outhaul_signer::{MetadataSource, TrustedMetadata};
+use outhaul_signer::trust;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::durable;
 use crate::generation;
+use crate::runner::known_again::KeptMetadata;
 use crate::state::StateError;
 use crate::state::floors::{self, Floors};
 use crate::state_folder::StateFolder;
@@ -67,41 +65,6 @@ impl KeptFloors {
     }
 }
 
-/// Metadata as it lies beside a generation.
-pub(super) struct Kept<'a> {
-    pub(super) state_folder: &'a StateFolder,
-    pub(super) number: u64,
-}
-
-impl Kept<'_> {
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-        if !name.bytes().all(plain) {
-            return None;
-        }
-        let metadata = self.state_folder.generation(self.number).join("metadata");
-        let versioned = name
-            .split_once('.')
-            .filter(|(version, _)| version.bytes().all(|b| b.is_ascii_digit()));
-        Some(match versioned {
-            Some((_, "root.json")) => self.state_folder.roots().join(name),
-            Some((_, bare)) => metadata.join(bare),
-            None => metadata.join(name),
-        })
-    }
-}
-
-impl MetadataSource for Kept<'_> {
-    fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
-        let read = |path: PathBuf| durable::read_if_present(Path::new(&path), max_bytes);
-        let found = self.path(name).map_or(Ok(None), read);
-        found.map_err(|error| SourceError::Unreadable {
-            name: name.to_owned(),
-            reason: error.to_string(),
-        })
-    }
-}
-
 /// Stores what a kit's root and an earlier store of this site say: what that had accepted still holds. `lost` says that there was one;
 /// what is returned then, where its floors are gone, is what the kept generations show.
 pub(super) fn store(
@@ -139,7 +102,7 @@ fn of(
     let newest = numbers.last().copied();
     let (mut trusted, mut floors, mut from) = (kit.clone(), Floors::new(), None);
     for number in numbers.into_iter().rev().take(MAX_GENERATIONS).rev() {
-        let kept = Kept {
+        let kept = KeptMetadata {
             state_folder,
             number,
         };

@@ -93,6 +93,8 @@ fn lost_holds() -> (String, String) {
         "holds of this site or of single assignments, and approvals, were in the database that is lost, and no readable `holds.json` shows \
          what was held: it is unknown"
             .to_owned(),
-        "where something was held, give `outhaul-agent hold` before the next bundle is imported".to_owned(),
+        "where something was held, give `outhaul-agent hold`, or for one assignment `outhaul-agent hold --assignment NAME`, before the next bundle \
+         is imported"
+            .to_owned(),
     )
 }

@@ -19,8 +19,8 @@ use crate::intact::{self, Look};
 use crate::intake::not_taken;
 use crate::machine::{State, Work};
 use crate::report::refusal;
-use crate::runner::soak::UNWELL;
-use crate::runner::{self, former_targets, held};
+use crate::runner::soak::{UNASKED, UNWELL};
+use crate::runner::{self, former_targets, held, known_again};
 use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
@@ -37,7 +37,9 @@ const MAX_NAMED: usize = 10;
 /// # Errors
 /// [`AgentError`] of the store.
 pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
-    let mut found = waiting::waiting(agent)?;
+    // What a bundle would fail on comes before what lets it through.
+    let mut found: Vec<Attention> = disputed(agent)?.into_iter().collect();
+    found.extend(waiting::waiting(agent)?);
     found.extend(held_content(agent)?);
     match without_helper(agent) {
         Some(gone) => found.push(gone),
@@ -73,7 +75,6 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         .partition(|left| left.what == AttentionKind::Health);
     found.extend(unwell);
     found.extend(damaged(agent)?);
-    found.extend(disputed(agent)?);
     found.extend(former_targets::attention(agent)?);
     found.extend(enrol::lost_here(agent.store.read())?);
     found.extend(beside::missing(agent)?);
@@ -154,13 +155,18 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
     if BY_A_PERSON.iter().any(|by| why.starts_with(by)) {
         return Ok(None);
     }
-    let (what, when, fix) = match why.contains(UNWELL) {
-        true => (
+    let (what, when, fix) = match (why.contains(UNWELL), why.contains(UNASKED)) {
+        (_, true) => (
+            AttentionKind::Health,
+            " while its health was to be looked at",
+            "fix what is named there",
+        ),
+        (true, false) => (
             AttentionKind::Health,
             " while its health was looked at",
             "fix what was not healthy",
         ),
-        false => (AttentionKind::Left, "", "fix what is named there"),
+        (false, false) => (AttentionKind::Left, "", "fix what is named there"),
     };
     let runs = match runner::site_now(db)?.active {
         None => "no bundle runs".to_owned(),
@@ -242,18 +248,38 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     if more > 0 {
         names.push(format!("{more} more"));
     }
-    Ok((!names.is_empty()).then(|| Attention {
-        assignment: None,
-        what: AttentionKind::ChangedFiles,
-        message: format!(
-            "files of an earlier database were changed by hand, and no bundle writes over them: {}",
-            names.join(", ")
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let names = names.join(", ");
+    let role = agent.site.stream.role.as_str();
+    let overwrite = "have the next bundle overwrite them: `outhaul-agent enrol SITE.kit --adopt-changed`, with the kit that this site was enrolled \
+                     with; or move them away, which takes them from what uses them";
+    let (message, help) = match known_again::absent(&agent.state_folder, role, db)? {
+        None => (
+            format!(
+                "files of an earlier database were changed by hand, and no bundle writes over them: {names}"
+            ),
+            overwrite.to_owned(),
         ),
-        help:
-            "move them away, or have the next bundle overwrite them: `outhaul-agent enrol SITE.kit \
-               --adopt-changed`, with the kit that this site was enrolled with"
-                .to_owned(),
-    }))
+        Some(number) => (
+            format!(
+                "files of an earlier database are not as the bundles on disk brought them, and no bundle with other content writes over them: \
+                 {names}; bundle {number}, which is not on disk, may have written them, or somebody changed them by hand"
+            ),
+            match number < held::takes_from(agent)? {
+                true => overwrite.to_owned(),
+                false => format!(
+                    "import bundle {number} first (`outhaul-agent import FOLDER`): what it wrote is known again then"
+                ),
+            },
+        ),
+    };
+    Ok(Some(Attention::of_site(
+        AttentionKind::ChangedFiles,
+        message,
+        help,
+    )))
 }
 
 /// What is on this host of bundles that do not run: of a first one that failed, and of what could not be removed. With the
@@ -296,7 +322,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
             // What an enrolment knows again only because a held assignment keeps it did not fail here.
             let is_known = rows
                 .iter()
-                .any(|row| row.number == number && row.source != enrol::held_again::SOURCE);
+                .any(|row| row.number == number && row.source != known_again::SOURCE);
             let (message, help) = match is_known {
                 true => (
                     format!("`{assignment}` of bundle {number} does not run, and this of it is on this host: {items}"),

@@ -202,3 +202,162 @@ fn a_held_assignment_that_the_active_bundle_does_not_have_is_reported_where_its_
     assert!(held.message.contains("bundle 2 is not here"), "{held:?}");
     assert_eq!(site.applied(), applied);
 }
+
+/// As after a loss of an agent of before, which kept no copy of the holds.
+fn lose_holds(site: &Site) {
+    lose_database(site);
+    fs::remove_file(site.state().join("holds.json")).unwrap();
+}
+
+/// Bundle 2 runs, and nobody holds anything; bundle 3 is made.
+fn free() -> (Centre, Site, [std::path::PathBuf; 2]) {
+    let (centre, site, bundles) = held();
+    site.ok(&RELEASE);
+    (centre, site, bundles)
+}
+
+#[test]
+fn after_a_lost_database_without_a_copy_of_the_holds_an_assignment_is_held_at_what_it_has_as_advised()
+ {
+    let (centre, site, [_, third]) = free();
+    lose_holds(&site);
+    let advice = "`outhaul-agent hold --assignment NAME`, before the next bundle is imported";
+    let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    assert_reports(&enrolled, 0, &["it is unknown", advice]);
+    // The service may have run before somebody gets to it.
+    site.run(&["run", "--once"]);
+    let unknown = site.run(&["hold", "--assignment", "helo"]);
+    assert_reports(
+        &unknown,
+        1,
+        &["this site has no assignment `helo`", "`hello`"],
+    );
+    // What differs of it is seen before anything is active.
+    let file = site.state().join("applied/other/a");
+    fs::write(&file, "mine").unwrap();
+    let printed = stdout(&site.run(&["status"]));
+    let differs = "`other` differs from what bundle 2 brought, which was applied before the database of this site was lost: 1 of 1 files";
+    assert!(printed.contains(differs), "{printed}");
+    fs::write(&file, "two").unwrap();
+
+    let done = stdout(&site.run(&HOLD));
+    assert!(
+        done.contains("held by ann: repair; it keeps what bundle 2 brought"),
+        "{done}"
+    );
+    assert!(!done.contains("not installed"), "{done}");
+    let decided = site.event_log();
+    assert!(
+        decided.iter().any(|event| event == "decision hold"),
+        "{decided:?}"
+    );
+    fs::write(site.state().join("applied/hello/a"), "mine").unwrap();
+    let printed = stdout(&site.run(&["status"]));
+    let drift = "differs from bundle 2, at which it is held: 1 of 1 files";
+    assert!(
+        printed.contains(drift) && printed.contains("`outhaul-agent import FOLDER`, then"),
+        "{printed}"
+    );
+    assert!(!printed.contains("it is unknown"), "{printed}");
+    fs::write(site.state().join("applied/hello/a"), "two").unwrap();
+    site.take(&third);
+    assert!(!site.state().join("generations/1").exists());
+    keeps_two(&site);
+}
+
+#[test]
+fn after_a_lost_database_an_assignment_that_a_waiting_bundle_has_too_is_held_at_what_runs() {
+    let (centre, site, [_, third]) = free();
+    lose_holds(&site);
+    site.ok(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    site.configure("approval = \"always\"\n");
+    let waits = site.ok(&["import", third.to_str().unwrap()]);
+    assert_eq!(waits["state"], "gated", "{waits}");
+    site.ok(&HOLD);
+    assert_eq!(site.status()["held"]["hello"]["generation"], 2);
+    site.ok(&["approve", "3"]);
+    keeps_two(&site);
+}
+
+#[test]
+fn files_of_a_bundle_whose_folder_is_lost_are_not_said_to_be_changed_by_hand() {
+    let (centre, site, [second, third]) = held();
+    lose_database(&site);
+    fs::remove_dir_all(site.state().join("generations/2")).unwrap();
+    let kit = centre.kit("drone-7");
+    let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
+    let may = "bundle 2, which is not on disk, may have written it, or somebody changed it by hand";
+    let first = "import bundle 2 first (`outhaul-agent import FOLDER`)";
+    assert_reports(&enrolled, 0, &[may, first]);
+    assert!(
+        !crate::site::stderr(&enrolled).contains("a` was changed by hand"),
+        "{enrolled:?}"
+    );
+    let status = site.status();
+    let next = status["next"][0].as_str().unwrap();
+    assert!(next.starts_with("import bundle 2 first"), "{status}");
+    assert!(
+        !status.to_string().contains("were changed by hand"),
+        "{status}"
+    );
+
+    // As advised: what bundle 2 wrote is known again, so that the next one writes over what is not held.
+    let as_advised = site.copy();
+    as_advised.take(&second);
+    assert!(
+        !as_advised.status().to_string().contains("changed-files"),
+        "{}",
+        as_advised.status()
+    );
+    as_advised.take(&third);
+    keeps_two(&as_advised);
+
+    // Bundle 3 first: what it would fail on comes before what lets it through, and each step is named.
+    site.configure("approval = \"always\"\n");
+    let waits = site.ok(&["import", third.to_str().unwrap()]);
+    assert_eq!(waits["state"], "gated", "{waits}");
+    let status = site.status();
+    let next: Vec<&str> = status["next"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap())
+        .collect();
+    assert!(next[0].contains("--adopt-changed"), "{next:?}");
+    assert!(
+        next[1].contains("release the hold") && next[1].contains("`outhaul-agent approve 3`"),
+        "{next:?}"
+    );
+    site.ok(&["enrol", kit.to_str().unwrap(), "--adopt-changed"]);
+    site.ok(&RELEASE);
+    site.ok(&["approve", "3"]);
+    assert_eq!(site.active(), Some(3));
+    assert_eq!(site.applied()["hello/a"], b"three");
+}
+
+#[test]
+fn a_hold_has_one_line_in_status_and_a_damaged_copy_of_the_holds_is_said_to_be_damaged() {
+    let (_centre, site, _) = held();
+    let line = "held by ann: repair; it keeps what bundle 2 brought";
+    for round in ["before", "after"] {
+        let printed = stdout(&site.run(&["status"]));
+        assert_eq!(printed.matches(line).count(), 1, "{round}: {printed}");
+        // A look puts who holds it into the result.
+        site.ok(&["run", "--once"]);
+    }
+    lose_database(&site);
+    let copy = site.state().join("holds.json");
+    fs::write(&copy, "{\"format\":").unwrap();
+    let status = site.run(&["status"]);
+    let damaged = "what people held is not, because `holds.json` is damaged";
+    assert_reports(&status, 3, &[damaged]);
+    let printed = stdout(&status);
+    assert!(
+        printed.contains("no readable `holds.json` shows what was held"),
+        "{printed}"
+    );
+    assert!(
+        !crate::site::stderr(&status).contains("and what people hold"),
+        "{status:?}"
+    );
+}

@@ -17,9 +17,10 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::held;
 use crate::intact::{self, Look};
+use crate::known_again;
 use crate::machine::{Event, Site, Work};
 use crate::state::holds::AssignmentHold;
-use crate::state::{inventory, outbox};
+use crate::state::{generations, holds, inventory, outbox};
 
 /// A decision of a person about one assignment.
 #[derive(Debug, Clone, Copy)]
@@ -319,9 +320,23 @@ fn commit(
         name => format!("`{name}` {done} by {}", decided.who),
     };
     let kept = Decision::Assignments(all.clone());
-    crate::transition_with(
+    // A bundle that is known again by its own metadata gets its row with the hold that keeps it.
+    let mut rows = Vec::new();
+    for number in pins {
+        if generations::one(agent.store.read(), number)?.is_none() {
+            rows.extend(known_again::row_of(agent, number));
+        }
+    }
+    crate::transition_on(
         agent,
         &Transition::decided(step, note, kept),
+        |db| {
+            if rows.is_empty() {
+                return Ok(());
+            }
+            rows.iter().try_for_each(|row| generations::put(db, row))?;
+            holds::store(db, all)
+        },
         |db, author| {
             held::forget(db, &released)?;
             if let What::Approve(number) = what {
@@ -343,7 +358,8 @@ fn commit(
     Ok(())
 }
 
-/// The bundle that brought the content that an assignment has now; `None` for one that only a bundle that waits has.
+/// The bundle that brought the content that an assignment has now, also where only the inventory knows it after a lost database; `None` for one that
+/// only a bundle that waits has.
 fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, AgentError> {
     let has = |number: u64| {
         let index = crate::index_of(agent, number);
@@ -356,6 +372,10 @@ fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, Agen
     let active = site.active.map(|active| active.number);
     if active.is_some_and(has) {
         return Ok(active);
+    }
+    let before = known_again::applied_before(agent.store.read(), name)?;
+    if before.is_some() {
+        return Ok(before);
     }
     if site.waiting.is_some_and(|waiting| has(waiting.number)) {
         return Ok(None);
@@ -373,7 +393,13 @@ fn names(agent: &Agent, site: &Site) -> BTreeSet<String> {
     let here =
         |index| generation::desired(&agent.state_folder, &index, &agent.site.name).into_iter();
     let named = indexes.flat_map(here);
-    named.map(|one| one.assignment.name.to_string()).collect()
+    let mut names: BTreeSet<String> = named.map(|one| one.assignment.name.to_string()).collect();
+    let db = agent.store.read();
+    if known_again::is_lost(db).unwrap_or_default() {
+        let applied = inventory::present(db, None).unwrap_or_default();
+        names.extend(applied.into_iter().map(|item| item.assignment));
+    }
+    names
 }
 
 fn unknown(agent: &Agent, site: &Site, name: &str) -> AgentError {

@@ -96,6 +96,13 @@ pub enum Obstacle {
     Values,
 }
 
+impl Obstacle {
+    /// Whether a person's approval of the bundle lifts it.
+    pub fn is_lifted_by_approval(self) -> bool {
+        !matches!(self, Self::Hold | Self::HeldContent)
+    }
+}
+
 /// Every obstacle that stands before a bundle; none: it may be applied.
 ///
 /// An approval is a person's word for this bundle, now: it lifts all but a hold, and what a held assignment keeps.

@@ -3,15 +3,18 @@
 //! What comes in: the memory, the kept generations, and what their reconcilers say. What goes out: one entry for each assignment that
 //! differs, with what corrects it; or why that cannot be looked at. It changes nothing.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{ApplyError, Desired, Reconciler, folder};
 
 use crate::agent::Agent;
 use crate::attention::{Attention, AttentionKind};
 use crate::error::AgentError;
+use crate::generation;
 use crate::machine::State;
-use crate::runner::{self, held};
-use crate::state::{self, generations, key};
+use crate::runner::{self, held, known_again};
+use crate::state::{self, generations, inventory, key};
 
 /// Assignments that differ at this moment.
 ///
@@ -20,7 +23,7 @@ use crate::state::{self, generations, key};
 pub(super) fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let db = agent.store.read();
     let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
-        return Ok(Vec::new());
+        return since_lost(agent);
     };
     let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
     if generations::all(db)?.iter().any(|g| at_work(g.state)) {
@@ -53,6 +56,14 @@ fn differing(agent: &Agent, active: u64) -> Result<Vec<Attention>, AgentError> {
         };
         differing.push(drift(name, message, help));
     }
+    differing.extend(differing_held(agent)?);
+    Ok(differing)
+}
+
+/// Held assignments that differ from what they keep.
+fn differing_held(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let mut differing = Vec::new();
+    let is_active = state::meta::<u64>(agent.store.read(), key::ACTIVE)?.is_some();
     for (name, hold) in held::all(agent)? {
         let Some(desired) = held::kept(agent, &name, &hold) else {
             continue;
@@ -71,9 +82,53 @@ fn differing(agent: &Agent, active: u64) -> Result<Vec<Attention>, AgentError> {
             true => format!("{IN_THE_WAY}, then "),
             false => String::new(),
         };
+        let help = match is_active {
+            true => format!(
+                "{back}`outhaul-agent apply` puts `{name}` back to what bundle {number} brought, and it stays held there; the service does not correct \
+                 what is held"
+            ),
+            false => format!(
+                "nothing corrects it until a bundle is active: `outhaul-agent import FOLDER`, then {back}`outhaul-agent apply` puts `{name}` back to what \
+                 bundle {number} brought, and it stays held there"
+            ),
+        };
+        differing.push(drift(&name, message, help));
+    }
+    Ok(differing)
+}
+
+/// What differs after a lost database, while no bundle is active: of held assignments, and of those that the bundles on disk applied.
+fn since_lost(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let db = agent.store.read();
+    if !known_again::is_lost(db)? {
+        return Ok(Vec::new());
+    }
+    let mut differing = differing_held(agent)?;
+    let held = held::names(agent)?;
+    let applied = inventory::surplus(db, |name| held.contains(name))?;
+    let names: BTreeSet<String> = applied.into_iter().map(|item| item.assignment).collect();
+    for name in names {
+        let number = known_again::applied_before(db, &name)?;
+        let found = number.and_then(|number| known_again::index_of(agent, number));
+        // Without the bundle there is nothing to compare with.
+        let Some(index) = found else { continue };
+        let all = generation::desired(&agent.state_folder, &index, &agent.site.name);
+        let mut all = all.into_iter();
+        let Some(desired) = all.find(|one| one.assignment.name.as_str() == name) else {
+            continue;
+        };
+        let reconcilers = agent.reconcilers(&index)?;
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        let Some(verdict) = verdict(agent, reconciler, &desired)? else {
+            continue;
+        };
+        let number = index.number;
+        let message = format!(
+            "`{name}` differs from what bundle {number} brought, which was applied before the database of this site was lost: {}",
+            verdict.message
+        );
         let help = format!(
-            "{back}`outhaul-agent apply` puts `{name}` back to what bundle {number} brought, and it stays held there; the service does not correct what \
-             is held"
+            "where the next bundle is to leave `{name}` as it is, give `outhaul-agent hold --assignment {name}` before it is imported"
         );
         differing.push(drift(&name, message, help));
     }

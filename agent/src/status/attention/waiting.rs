@@ -53,7 +53,13 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 .any(|(obstacle, _)| *obstacle == Obstacle::HeldContent);
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
                 // How it ends is said for each assignment.
-                _ if lacks => (AttentionKind::HeldContent, lacking.clone()),
+                _ if lacks => (
+                    AttentionKind::HeldContent,
+                    match standing.iter().any(|(obstacle, _)| obstacle.is_lifted_by_approval()) {
+                        true => format!("{lacking}; then {now}"),
+                        false => lacking.clone(),
+                    },
+                ),
                 _ if is_held => (
                     AttentionKind::Hold,
                     format!(

@@ -110,7 +110,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         Health::Bad(unwell) => Some(unwell),
         // The work waits, as for anything that lacks on this host; not for ever, because nobody confirms the bundle meanwhile.
         Health::Unasked(lacks) => match soak::in_vain(agent, number)? {
-            None => return Err(lacks.into()),
+            None => return Err(soak::patient(agent, number, lacks).into()),
             Some(minutes) => Some(format!("{lacks}; it stayed so for {minutes} minutes")),
         },
     };

@@ -9,7 +9,7 @@ use outhaul_reconcilers::{ApplyError, shortened};
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::state::soak::Soak;
+use crate::state::soak::{Soak, patience_s};
 use crate::state::{self, StateError, key};
 use outhaul_asking::Answered;
 
@@ -70,6 +70,25 @@ pub(super) fn in_vain(agent: &mut Agent, number: u64) -> Result<Option<u64>, Age
     keep(agent, &soak)?;
     let minutes = soak.unasked_ms / 60_000;
     Ok(soak.is_given_up(seconds).then_some(minutes))
+}
+
+/// Why health cannot be asked, with until when that is waited for.
+pub(super) fn patient(agent: &Agent, number: u64, lacks: ApplyError) -> ApplyError {
+    let minutes = patience_s(agent.config.health.soak_s).div_ceil(60);
+    match lacks {
+        ApplyError::Health {
+            name,
+            problem,
+            help,
+        } => ApplyError::Health {
+            name,
+            problem: format!(
+                "{problem}; bundle {number} is left if that lasts for {minutes} minutes"
+            ),
+            help,
+        },
+        other => other,
+    }
 }
 
 fn keep(agent: &mut Agent, soak: &Soak) -> Result<(), AgentError> {

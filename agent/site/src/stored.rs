@@ -382,9 +382,10 @@ fn record(
 fn note_after(before: &Note, transition: &Transition) -> Note {
     let said = transition.note.clone();
     match transition.event {
+        // Until when it would be looked at is not known then.
         Event::Blocked => Note {
             blocked: said,
-            ..before.clone()
+            ..Note::new(before.why.clone())
         },
         Event::HealthySoFar(_) => Note {
             health: said,

@@ -267,9 +267,14 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
                 "files of an earlier database are not as the bundles on disk brought them, and no bundle with other content writes over them: \
                  {names}; bundle {number}, which is not on disk, may have written them, or somebody changed them by hand"
             ),
-            match number < held::takes_from(agent)? {
-                true => overwrite.to_owned(),
-                false => format!(
+            match (
+                number < held::takes_from(agent)?,
+                held::lacking(agent)?.first(),
+            ) {
+                (true, _) => overwrite.to_owned(),
+                // It is one way out of both.
+                (false, Some(lacking)) if lacking.generation == number => lacking.help(),
+                (false, _) => format!(
                     "import bundle {number} first (`outhaul-agent import FOLDER`): what it wrote is known again then"
                 ),
             },

@@ -99,8 +99,15 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
             hold.who
         ));
     }
-    let mut reported = std::collections::BTreeSet::new();
-    next.retain(|step| reported.insert(step.clone()));
+    let mut reported: Vec<String> = Vec::new();
+    // Also what an earlier step begins with, and goes on from.
+    next.retain(|step| {
+        let is_new = !reported
+            .iter()
+            .any(|known| known.starts_with(step.as_str()));
+        reported.push(step.clone());
+        is_new
+    });
     // Scripts and the page print them as they are.
     let named = next.iter().map(|step| place::named(step).into_owned());
     named.collect()

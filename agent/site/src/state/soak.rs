@@ -17,6 +17,11 @@ pub const MOST_OF_A_LOOK_MS: u64 = 10 * 60 * 1000;
 /// then.
 pub const LEAST_PATIENCE_S: u32 = 10 * 60;
 
+/// For how long that is waited for where health has to be good for so many seconds: as long, and [`LEAST_PATIENCE_S`] at least.
+pub fn patience_s(seconds: u32) -> u32 {
+    seconds.max(LEAST_PATIENCE_S)
+}
+
 /// A bundle whose health is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Soak {
@@ -55,10 +60,9 @@ impl Soak {
         self.unasked_ms = self.unasked_ms.saturating_add(self.covered(reading));
     }
 
-    /// Whether health could not be asked for so long that nobody waits for it any more: as long as it has to be good, and
-    /// [`LEAST_PATIENCE_S`] at least.
+    /// Whether health could not be asked for so long that nobody waits for it any more.
     pub fn is_given_up(&self, seconds: u32) -> bool {
-        self.unasked_ms >= u64::from(seconds.max(LEAST_PATIENCE_S)) * 1000
+        self.unasked_ms >= u64::from(patience_s(seconds)) * 1000
     }
 
     /// The milliseconds that this look covers, which is the last one from now on.

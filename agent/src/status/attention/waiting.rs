@@ -56,7 +56,7 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 _ if lacks => (
                     AttentionKind::HeldContent,
                     match standing.iter().any(|(obstacle, _)| obstacle.is_lifted_by_approval()) {
-                        true => format!("{lacking}; then {now}"),
+                        true => format!("{lacking}; then `outhaul-agent approve {number}` applies it"),
                         false => lacking.clone(),
                     },
                 ),

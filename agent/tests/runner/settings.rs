@@ -118,7 +118,7 @@ fn the_target_that_a_running_service_follows_is_not_called_removed_and_what_a_re
         assert!(printed.contains(words), "{printed}");
     }
     for never in [
-        "was removed",
+        "it is missing",
         "remove them",
         "is no longer the target",
         "differs from bundle",

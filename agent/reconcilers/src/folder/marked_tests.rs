@@ -121,7 +121,7 @@ fn a_changed_permission_is_found_by_its_mark_and_by_reading_everything() {
 fn what_is_gone_or_was_put_in_its_place_is_found() {
     let marked = Marked::new();
     fs::remove_file(&marked.file).unwrap();
-    marked.finds("it was removed");
+    marked.finds("it is missing");
     fs::create_dir(&marked.file).unwrap();
     marked.finds("a folder is in its place");
 }

@@ -146,7 +146,7 @@ fn problem(
         Some(Ok(PathState::Unreadable(mode))) => {
             format!("it cannot be read: {}", other_mode(mode))
         }
-        Some(Ok(PathState::Nothing)) | None => "it was removed".to_owned(),
+        Some(Ok(PathState::Nothing)) | None => "it is missing".to_owned(),
         Some(Ok(PathState::Other(what))) => {
             let message = format!(
                 "{what} is in its place, which is not Outhaul's: move `{}` away",

@@ -176,7 +176,7 @@ fn drift_is_seen_by_content_absence_and_kind() {
     let result = fixture.observe(&files);
     assert_eq!(result.status, ComplianceStatus::Drifted);
     let named =
-        "`app/a.yaml`: it was changed: 6 bytes, and 1 were applied; `app/b.yaml`: it was removed";
+        "`app/a.yaml`: it was changed: 6 bytes, and 1 were applied; `app/b.yaml`: it is missing";
     let expected = format!("2 of 2 files are not as applied: {named}");
     assert_eq!(result.message, expected);
     fixture.apply(&files);

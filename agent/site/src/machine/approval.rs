@@ -200,6 +200,9 @@ mod tests {
             assert_eq!(stands(Obstacle::Hold), conditions.held);
             assert_eq!(stands(Obstacle::HeldContent), conditions.content_lacks);
             assert_eq!(stands(Obstacle::Rollback), conditions.rolled_back);
+            // Approving it again lifts a rollback as well: the machine takes it away.
+            let mut lifted = found.iter().filter(|one| one.is_lifted_by_approval());
+            assert!(!conditions.approved || lifted.all(|one| *one == Obstacle::Rollback));
             let expected = [
                 (Obstacle::Approval, conditions.always),
                 (Obstacle::Removal, conditions.removes),

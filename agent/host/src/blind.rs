@@ -150,7 +150,8 @@ impl Blind {
 /// Whether it is the database, or the disk under it: a service that runs needs these all the time, and the rest when it starts.
 fn is_of_database(error: &AgentError) -> bool {
     use StateError::{
-        Damaged, Database, Exchanged, Gone, Instead, Newer, NoSpace, NotEnrolled, ReadOnly, Value,
+        Damaged, Database, Exchanged, Gone, Instead, LockLost, Newer, NoSpace, NotEnrolled,
+        OlderCopy, OtherSite, ReadOnly, Value,
     };
     matches!(
         error,
@@ -160,9 +161,12 @@ fn is_of_database(error: &AgentError) -> bool {
                 | Exchanged { .. }
                 | Gone { .. }
                 | Instead { .. }
+                | LockLost { .. }
                 | Newer { .. }
                 | NoSpace { .. }
                 | NotEnrolled { .. }
+                | OlderCopy { .. }
+                | OtherSite { .. }
                 | ReadOnly { .. }
                 | Value { .. }
         )

@@ -29,7 +29,7 @@ pub use cache::Cache;
 pub use error::SourceError;
 pub use files::{Names, StreamedFile, Tree, TreeFile};
 pub use folder::FILES_PER_JOB;
-pub use history::{CommitSummary, RecordedCommit};
+pub use history::{ChangedFile, CommitSummary, RecordedCommit};
 pub use lfs::{is_pointer, opening};
 pub use map::SourceMap;
 

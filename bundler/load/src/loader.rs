@@ -318,7 +318,9 @@ impl<'a> Loader<'a> {
             }
             Err(error) => {
                 let at = match error {
-                    SourceError::NoSuchReference { .. } => reference_at,
+                    SourceError::NoSuchReference { .. } | SourceError::DamagedCommit { .. } => {
+                        reference_at
+                    }
                     _ => &place.repo.location,
                 };
                 self.unreadable(&error, Some(at));

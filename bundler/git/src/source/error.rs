@@ -117,6 +117,14 @@ pub enum SourceError {
         /// What is wrong with it.
         message: String,
     },
+    /// A commit of which the object is damaged or gone.
+    #[error("{what} cannot be read: {message}")]
+    DamagedCommit {
+        /// What was asked for, and of which repository.
+        what: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// A file whose name is not UTF-8.
     #[error("the name of file `{path}` is not UTF-8 text")]
     NotText {
@@ -187,7 +195,7 @@ impl SourceError {
             Self::Linked { .. } => "name the repository and folder that it leads to, or put the files themselves there".into(),
             Self::EscapingPath { .. } => "use a path below the repository's root, without `..`".into(),
             Self::TooLarge { .. } => "leave large files out by `.sourceignore`".into(),
-            Self::Damaged { .. } => "look at the repository with `git fsck --full`, and push the file once more".into(),
+            Self::Damaged { .. } | Self::DamagedCommit { .. } => "look at the repository with `git fsck --full`, and push what is damaged once more from a copy that has it".into(),
             Self::NotText { .. } => "rename it in its repository: a name must be the same on every machine".into(),
             Self::Git { message } if message.contains(DUBIOUS) => format!(
                 "it belongs to another user, and git reads it only where that is agreed to: `git config --global \

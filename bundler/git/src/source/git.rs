@@ -210,6 +210,10 @@ impl Repository {
             if let Ok(output) = self.try_run(&arguments)? {
                 return Ok(text(&output));
             }
+            if let Some(message) = self.damage(&candidate)? {
+                let what = format!("{reference} of repository `{url}`");
+                return Err(SourceError::DamagedCommit { what, message });
+            }
         }
         let heads = match reference {
             GitReference::Branch(_) => {
@@ -221,6 +225,25 @@ impl Repository {
             url: url.into(),
             reference: reference.clone(),
             known: branches(&heads.unwrap_or_default()),
+        })
+    }
+
+    /// What is wrong with the commit that `name` leads to, where something is; `None` where nothing is called so.
+    fn damage(&self, name: &str) -> Result<Option<String>, SourceError> {
+        let commit = format!("{name}^{{commit}}");
+        let read = self.try_run(&["rev-parse", "--verify", "--end-of-options", &commit])?;
+        let Err(said) = read else { return Ok(None) };
+        let named =
+            self.try_run(&["rev-parse", "--verify", "--quiet", "--end-of-options", name])?;
+        let named = named.ok().map(|id| text(&id)).filter(|id| !id.is_empty());
+        // Of what is not there git says one line, and names no error.
+        let error = said.lines().find_map(|line| line.strip_prefix("error: "));
+        Ok(match (named, error) {
+            (Some(id), Some(error)) => Some(format!("commit {id} is damaged ({error})")),
+            (Some(id), None) if name.starts_with("refs/") => {
+                Some(format!("commit {id}, which it names, is not there"))
+            }
+            _ => None,
         })
     }
 

@@ -37,6 +37,15 @@ pub struct RecordedCommit {
     pub message: String,
 }
 
+/// One file that differs between two commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Its path.
+    pub path: String,
+    /// Whether it is there in both, of one kind and with the same permissions: only its content differs.
+    pub is_content_only: bool,
+}
+
 impl OpenedSource {
     /// The same repository at another of its commits.
     #[must_use]
@@ -47,27 +56,59 @@ impl OpenedSource {
         }
     }
 
-    /// Those of its commit and the ones before it that have a line of their message that matches `line`, a pattern of `git log
-    /// --grep`, the newest first; of at most `max`. Empty for a plain folder.
+    /// Its commit and the ones before it on its line (of a merge, the branch that was merged into) after commit `after` that have a line of
+    /// their message that matches `line`, a pattern of `git log --grep`, the newest first; of at most `max`. Empty for a plain folder.
     ///
     /// # Errors
     /// [`SourceError`] when git fails.
-    pub fn recorded(&self, line: &str, max: usize) -> Result<Vec<RecordedCommit>, SourceError> {
+    pub fn recorded(
+        &self,
+        line: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<RecordedCommit>, SourceError> {
+        let grep = format!("--grep={line}");
+        let without = after.map(|after| format!("^{after}"));
+        self.line(&[&grep], without.as_deref(), None, max)
+    }
+
+    /// Its commit and the ones before it on its line that change the file at `path` of the repository, the newest first; of at most
+    /// `max`. Empty for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn changes_of(&self, path: &str, max: usize) -> Result<Vec<RecordedCommit>, SourceError> {
+        self.line(&[], None, Some(path), max)
+    }
+
+    fn line(
+        &self,
+        options: &[&str],
+        without: Option<&str>,
+        path: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<RecordedCommit>, SourceError> {
         let Storage::Git(repository) = &self.at else {
             return Ok(Vec::new());
         };
         // Brings the history of what was fetched without it.
         repository.history(&self.commit, max, self.remote())?;
-        let (most, line) = (format!("--max-count={max}"), format!("--grep={line}"));
+        let most = format!("--max-count={max}");
         let format = "--format=%H%x00%P%x00%B%x00";
-        let listed = repository.run(&[
+        // A path is one, and no pattern.
+        let mut arguments = vec![
+            "--literal-pathspecs",
             "log",
+            "--first-parent",
             &most,
             format,
-            &line,
-            "--end-of-options",
-            &self.commit,
-        ])?;
+        ];
+        arguments.extend(options);
+        arguments.extend(["--end-of-options", &self.commit]);
+        arguments.extend(without);
+        arguments.push("--");
+        arguments.extend(path);
+        let listed = repository.run(&arguments)?;
         let listed = String::from_utf8_lossy(&listed).into_owned();
         let fields: Vec<&str> = listed.split('\0').collect();
         let commits = fields.chunks_exact(3).map(|one| RecordedCommit {
@@ -76,6 +117,19 @@ impl OpenedSource {
             message: one[2].trim().to_owned(),
         });
         Ok(commits.collect())
+    }
+
+    /// The newest commit that comes before both of these; `None` where there is none, or history here does not show it, and for a
+    /// plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git cannot be started.
+    pub fn common_ancestor(&self, one: &str, other: &str) -> Result<Option<String>, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(None);
+        };
+        let arguments = ["merge-base", "--end-of-options", one, other];
+        Ok(repository.try_run(&arguments)?.ok().map(|id| text(&id)))
     }
 
     /// Its commit and those before it, the newest first, at most `max`; empty for a plain folder.
@@ -158,6 +212,25 @@ impl OpenedSource {
         let listed = self.difference(older, path, &["--name-only", "-z"])?;
         let names = listed.split('\0').filter(|name| !name.is_empty());
         Ok(names.map(str::to_owned).collect())
+    }
+
+    /// The files that differ from commit `older`, and how; empty for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn changed_files(&self, older: &str) -> Result<Vec<ChangedFile>, SourceError> {
+        let listed = self.difference(older, "", &["--raw", "--no-abbrev", "-z"])?;
+        let mut fields = listed.split('\0');
+        let mut changed = Vec::new();
+        // `:100644 100755 ID ID M`, then the path.
+        while let (Some(what), Some(path)) = (fields.next(), fields.next()) {
+            let modes: Vec<&str> = what.trim_start_matches(':').split(' ').collect();
+            changed.push(ChangedFile {
+                path: path.to_owned(),
+                is_content_only: modes.first() == modes.get(1) && modes.last() == Some(&"M"),
+            });
+        }
+        Ok(changed)
     }
 
     /// The lines below `path` that differ from commit `older`, with `+` or `-` before each; what is too long is cut.

@@ -120,7 +120,7 @@ fn attack_an_object_overwritten_in_the_store_is_refused() {
         assert!(
             matches!(
                 refused,
-                SourceError::Damaged { .. } | SourceError::NoSuchReference { .. }
+                SourceError::Damaged { .. } | SourceError::DamagedCommit { .. }
             ),
             "{refused}"
         );

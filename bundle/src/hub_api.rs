@@ -85,8 +85,12 @@ pub mod path {
 
 /// How old the newest report of a site may be, in hours, for it to count at a gate.
 pub const MAX_AGE_HOURS: RangeInclusive<u32> = 1..=87_600;
+/// How old it may be where nobody says otherwise.
+pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
 /// The share of sites that must confirm, in percent.
 pub const QUORUM_PERCENT: RangeInclusive<u32> = 1..=100;
+/// The share that must where nobody says otherwise.
+pub const DEFAULT_QUORUM_PERCENT: u8 = 100;
 
 /// The editions of the rules of gates that these types can hold a decision of.
 pub const GATE_EDITIONS: RangeInclusive<u32> = 1..=4;

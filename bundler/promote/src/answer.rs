@@ -7,10 +7,17 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    Decision, GATE_EDITIONS, GateRules, GateVerdict, MAX_AGE_HOURS, PartRule, QUORUM_PERCENT,
-    SiteDecision, SiteStatus, time_ms,
+    DEFAULT_MAX_AGE_HOURS, DEFAULT_QUORUM_PERCENT, Decision, Evidence, GATE_EDITIONS, GateRules,
+    GateVerdict, MAX_AGE_HOURS, PartRule, QUORUM_PERCENT, SiteDecision, SiteStatus, time_ms,
 };
 use outhaul_kit::text::printable;
+
+use super::evidence::{self, CONFIRMS, ReportedState};
+
+/// What every answer decides, whatever the policy asks for.
+const BASE_RULES: [&str; 3] = ["commit", "no-failures", "confirmed"];
+/// Times of an answer are whole seconds.
+const SECOND_MS: i64 = 1000;
 
 /// How far the clocks of the hub and of this machine may be apart, with the time that an answer takes.
 const MAX_APART_MS: i64 = 10 * 60_000;
@@ -80,6 +87,12 @@ fn open(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
     if let Some(reason) = answer.reasons.first() {
         return contradicts(&format!("gives a reason against it: {}", printable(reason)));
     }
+    let has = |name: &&str| answer.rules.iter().any(|rule| rule.rule == **name);
+    if let Some(name) = BASE_RULES.iter().find(|name| !has(name)) {
+        return contradicts(&format!(
+            "does not list the rule `{name}`, which every gate has: the hub is too old for this program, or the answer is not whole"
+        ));
+    }
     if let Some(rule) = answer.rules.iter().find(|rule| !rule.met) {
         return contradicts(&format!(
             "has a rule that is not met: {}",
@@ -96,8 +109,8 @@ fn open(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
             printable(&site.sentence())
         ));
     }
-    sites(answer)?;
     bounds(question, answer)?;
+    sites(answer)?;
     match question.rules {
         Some(rules) => asked(rules, answer),
         None => Ok(()),
@@ -121,8 +134,9 @@ fn sites(answer: &Decision) -> Result<(), String> {
             "counts {confirming} of {said} sites, and lists {confirmed} of {counted}"
         ));
     }
-    if confirmed == 0 {
-        return contradicts("no site confirms");
+    let reports: Vec<ReportedState> = answer.evidence.iter().map(ReportedState::from).collect();
+    if let Err(problem) = evidence::supports(confirmed, counted, &reports) {
+        return contradicts(&problem);
     }
     if confirmed * 100 < counted * usize::from(answer.quorum_percent) {
         return contradicts(&format!(
@@ -130,21 +144,74 @@ fn sites(answer: &Decision) -> Result<(), String> {
             answer.quorum_percent
         ));
     }
-    let reported: BTreeSet<&str> = answer
+    let unlisted = answer
         .evidence
         .iter()
-        .map(|one| one.site.as_str())
-        .collect();
-    let is_bare = |site: &&SiteDecision| {
-        site.standing == SiteStatus::Confirmed && !reported.contains(site.site.as_str())
-    };
-    match answer.sites.iter().find(is_bare) {
-        Some(site) => contradicts(&format!(
-            "names no report of site `{}`, which confirms",
-            printable(&site.site)
-        )),
-        None => Ok(()),
+        .find(|one| !names.contains(one.site.as_str()));
+    if let Some(one) = unlisted {
+        return contradicts(&format!(
+            "names a report of site `{}`, which it does not list",
+            printable(&one.site)
+        ));
     }
+    for site in &answer.sites {
+        if site.standing == SiteStatus::Confirmed {
+            confirms(site, answer)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the report of a site that confirms is new enough, and of a bundle that has the commit.
+fn confirms(site: &SiteDecision, answer: &Decision) -> Result<(), String> {
+    let name = printable(&site.site);
+    let of_it = |one: &&Evidence| one.site == site.site;
+    let Some(report) = answer.evidence.iter().find(of_it) else {
+        return contradicts(&format!("names no report of site `{name}`, which confirms"));
+    };
+    if report.state != CONFIRMS {
+        return contradicts(&format!(
+            "site `{name}` confirms by a report that bundle {} is `{}`",
+            report.bundle,
+            printable(&report.state)
+        ));
+    }
+    let needs = site.needs.filter(|needs| *needs > 0);
+    if site.bundle != Some(report.bundle) || needs.is_none_or(|needs| report.bundle < needs) {
+        let number = |number: Option<u64>| {
+            number.map_or("no bundle".to_owned(), |number| format!("bundle {number}"))
+        };
+        return contradicts(&format!(
+            "site `{name}` confirms by a report of bundle {}, where it runs {} and needs {}",
+            report.bundle,
+            number(site.bundle),
+            number(site.needs)
+        ));
+    }
+    let now_ms = time_ms(&answer.decided_at).unwrap_or_default();
+    let oldest_ms = answer.max_age_hours.saturating_mul(60 * 60_000) + SECOND_MS;
+    let times = [
+        (
+            "reported last",
+            site.last_seen.as_deref().unwrap_or_default(),
+        ),
+        (
+            "confirms by a report that came",
+            report.received_at.as_str(),
+        ),
+    ];
+    for (what, at) in times {
+        let age_ms = time_ms(at).map(|at_ms| now_ms.saturating_sub(at_ms));
+        if age_ms.is_none_or(|age_ms| age_ms > oldest_ms || age_ms < -MAX_APART_MS) {
+            return contradicts(&format!(
+                "site `{name}` {what} at `{}`, where reports of the last {} hours count at {}",
+                printable(at),
+                answer.max_age_hours,
+                answer.decided_at
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// How many of these sites count, and how many of them confirm.
@@ -159,7 +226,7 @@ fn tally(sites: &[&SiteDecision]) -> (usize, usize) {
 /// Checks that the age of reports and the share of sites are at least as strict as asked.
 fn bounds(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
     let age = u32::try_from(answer.max_age_hours).unwrap_or(0);
-    let oldest = question.max_age_hours.unwrap_or(*MAX_AGE_HOURS.end());
+    let oldest = question.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
     if !MAX_AGE_HOURS.contains(&age) || age > oldest {
         return Err(format!(
             "it counts reports of {} hours, and of {oldest} at most was asked for",
@@ -168,7 +235,7 @@ fn bounds(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
     }
     let share = u32::from(answer.quorum_percent);
     let asked = question.rules.and_then(|rules| rules.quorum_percent);
-    let least = asked.map_or(*QUORUM_PERCENT.start(), u32::from);
+    let least = u32::from(asked.unwrap_or(DEFAULT_QUORUM_PERCENT));
     if !QUORUM_PERCENT.contains(&share) || share < least {
         return Err(format!(
             "it lets {share} % of the sites do, and {least} % was asked for"

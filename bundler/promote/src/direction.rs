@@ -58,17 +58,28 @@ impl Chain<'_> {
     /// # Errors
     /// [`PromoteError`] when its repository cannot be read.
     pub(super) fn direction(&self, link: &Link, commit: &str) -> Result<Direction, PromoteError> {
-        let Some((git, there)) = self.history(link)? else {
-            return Ok(Direction::Unknown);
-        };
+        match link.base.commit.as_ref() {
+            Some(there) => self.direction_from(link, &there.value, commit),
+            None => Ok(Direction::Unknown),
+        }
+    }
+
+    /// The same, seen from the commit `there`.
+    fn direction_from(
+        &self,
+        link: &Link,
+        there: &str,
+        commit: &str,
+    ) -> Result<Direction, PromoteError> {
+        let git = self.history(link)?;
         let is_known = |commit: &str| is_ancestor(&git, commit, commit);
         Ok(if !is_known(commit) {
             Direction::Unknown
-        } else if is_ancestor(&git, commit, &there) {
+        } else if is_ancestor(&git, commit, there) {
             Direction::Back
-        } else if is_ancestor(&git, &there, commit) {
+        } else if is_ancestor(&git, there, commit) {
             Direction::On
-        } else if is_known(&there) || !is_cut_off(&git) {
+        } else if is_known(there) || !is_cut_off(&git) {
             // Of a branch that was forced to another history nobody keeps what was there.
             Direction::Beside
         } else {
@@ -86,11 +97,29 @@ impl Chain<'_> {
         refuse(direction, link, commit)
     }
 
-    /// The repository of the base, and the commit that `link` is at.
-    fn history(&self, link: &Link) -> Result<Option<(Git, String)>, PromoteError> {
-        let Some(pinned) = &link.base.commit else {
-            return Ok(None);
-        };
+    /// Refuses to put on record that a commit of the branch, `made`, moved `link` back.
+    ///
+    /// # Errors
+    /// [`PromoteError::MovedBack`], or [`PromoteError`] when the repository of the base cannot be read.
+    pub(super) fn refuse_moved_back(
+        &self,
+        link: &Link,
+        (before, commit): (&str, &str),
+        made: &str,
+    ) -> Result<(), PromoteError> {
+        match self.direction_from(link, before, commit)? {
+            Direction::On | Direction::Unknown => Ok(()),
+            Direction::Back | Direction::Beside => Err(PromoteError::MovedBack {
+                environment: link.environment.name.clone(),
+                made: made.to_owned(),
+                before: before.to_owned(),
+                commit: commit.to_owned(),
+            }),
+        }
+    }
+
+    /// The repository of the base.
+    fn history(&self, link: &Link) -> Result<Git, PromoteError> {
         let at = &link.base.at;
         let reference = GitReference::Branch(at.branch.clone());
         let sources = self.base_sources(link);
@@ -109,6 +138,6 @@ impl Chain<'_> {
                 Git::local(&folder)
             }
         };
-        Ok(Some((git, pinned.value.clone())))
+        Ok(git)
     }
 }

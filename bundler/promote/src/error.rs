@@ -111,6 +111,21 @@ pub enum PromoteError {
         /// The commit that was asked for.
         commit: String,
     },
+    /// A commit of the branch moved it back.
+    #[error(
+        "commit {made:.12} of its branch moved `{environment}` from {before} back to {commit}, without a gate\nhelp: if that is meant, give \
+         `--backwards`, which asks the gate and puts it on record; if it is not, revert that commit; nothing was changed"
+    )]
+    MovedBack {
+        /// The environment.
+        environment: String,
+        /// The commit on its branch.
+        made: String,
+        /// Where it was.
+        before: String,
+        /// Where it is.
+        commit: String,
+    },
     /// The commit that is there is no part of the one that was asked for.
     #[error(
         "{there}, where `{environment}` is, is not part of {commit}: this would take out what is in it, as after a branch was forced to \
@@ -249,6 +264,7 @@ impl Classified for PromoteError {
             | Self::FromLater { .. }
             | Self::Older { .. }
             | Self::Beside { .. }
+            | Self::MovedBack { .. }
             | Self::Branch {
                 source: BranchError::Moved { .. },
                 ..

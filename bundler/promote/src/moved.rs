@@ -1,7 +1,8 @@
 //! Whether a commit on an environment's branch does what a promotion does, and no more.
 //!
-//! What comes in: the branch, and a commit of it. What goes out: yes when the commit has one parent, and between the two
-//! the commit of the `BaseRepo` named `main` is the only difference, or there is none where it was that one already.
+//! What comes in: the branch, and a commit of it. What goes out: nothing when the commit has one parent, and between the two
+//! the commit of the `BaseRepo` named `main` is the only difference, or there is none where it was that one already; else
+//! what it does besides.
 //! It does not know who made a commit: whoever may push to the branch can make one that passes here.
 
 use std::sync::Arc;
@@ -22,6 +23,16 @@ pub(super) struct BaseFile {
     pub base: BaseRepo,
 }
 
+impl BaseFile {
+    /// The commit that it pins.
+    pub(super) fn pinned(&self) -> Option<&str> {
+        self.base
+            .commit
+            .as_ref()
+            .map(|commit| commit.value.as_str())
+    }
+}
+
 /// The `BaseRepo` named `main` below `root`.
 ///
 /// # Errors
@@ -34,7 +45,10 @@ pub(super) fn base_file(
 }
 
 /// The same of the one file at `path` in the repository; what stands in others is not read.
-fn base_in(
+///
+/// # Errors
+/// As [`base_file`].
+pub(super) fn base_in(
     opened: &OpenedSource,
     root: &str,
     path: &str,
@@ -66,44 +80,72 @@ fn base_of(root: &str, all: Vec<(NamedFile, Object)>) -> Result<Option<BaseFile>
     }))
 }
 
-/// Whether `made` moves the environment below `root` to `commit` and does nothing else.
+/// What `made` does besides moving the environment below `root` to `commit`, in words; `None` where it is such a move and no more.
 ///
 /// # Errors
 /// [`PromoteError`] when git fails. What cannot be read as a control plane is no promotion.
-pub(super) fn is_move(
+pub(super) fn besides_move(
     opened: &OpenedSource,
     root: &str,
     made: &RecordedCommit,
     commit: &str,
-) -> Result<bool, PromoteError> {
+) -> Result<Option<String>, PromoteError> {
     let [parent] = made.parents.as_slice() else {
-        return Ok(false);
+        return Ok(Some("it is a merge, or the first commit".to_owned()));
     };
     let after = opened.at_commit(&made.id);
-    let changed = after.changed_since(parent, "")?;
+    let changed = after.changed_files(parent)?;
     if changed.len() > 1 {
-        return Ok(false);
+        return Ok(Some(format!(
+            "it changes {} files, and a promotion only the one with the base",
+            changed.len()
+        )));
     }
     // Only the file that it changes is read: what was wrong in others then, or is by rules of now, makes it no other commit.
     let base = |opened: &OpenedSource| match changed.first() {
-        Some(path) => base_in(opened, root, path),
+        Some(file) => base_in(opened, root, &file.path),
         None => base_file(opened, root),
     };
-    let read = |opened: &OpenedSource| match base(opened) {
-        Err(PromoteError::Source(error)) if !error.is_input() => Err(PromoteError::Source(error)),
-        found => Ok(found.ok().flatten()),
+    let (before, now) = (read(base(&opened.at_commit(parent)))?, read(base(&after))?);
+    let (BaseState::At(before), BaseState::At(now)) = (before, now) else {
+        return Ok(Some(
+            "it changes another file than the one with the base".to_owned(),
+        ));
     };
-    let (Some(before), Some(now)) = (read(&opened.at_commit(parent))?, read(&after)?) else {
-        return Ok(false);
-    };
-    let is_pinned = now
-        .base
-        .commit
-        .as_ref()
-        .is_some_and(|pinned| pinned.value == commit);
+    if now.pinned() != Some(commit) {
+        return Ok(Some("it moves the base to another commit".to_owned()));
+    }
     let text = with_commit(&before.file, &before.base, commit);
-    Ok(is_pinned
-        && before.path == now.path
-        && changed.iter().all(|path| *path == now.path)
-        && text.is_some_and(|text| text == now.file.text))
+    let is_move = before.path == now.path && text.is_some_and(|text| text == now.file.text);
+    if !is_move {
+        return Ok(Some(
+            "it changes more in that file than the commit of the base".to_owned(),
+        ));
+    }
+    Ok(changed
+        .iter()
+        .any(|file| !file.is_content_only)
+        .then(|| format!("it changes the mode of `{}`", now.path)))
+}
+
+/// What a commit has as its base.
+#[derive(Debug)]
+pub(super) enum BaseState {
+    At(Box<BaseFile>),
+    /// There is no `BaseRepo` named `main`.
+    Missing,
+    /// What is there is not a control plane.
+    Unreadable,
+}
+
+/// What of an attempt to read a base is an answer; what git or the system refused is an error.
+pub(super) fn read(
+    found: Result<Option<BaseFile>, PromoteError>,
+) -> Result<BaseState, PromoteError> {
+    match found {
+        Err(PromoteError::Source(error)) if !error.is_input() => Err(PromoteError::Source(error)),
+        Err(_) => Ok(BaseState::Unreadable),
+        Ok(None) => Ok(BaseState::Missing),
+        Ok(Some(file)) => Ok(BaseState::At(Box::new(file))),
+    }
 }

@@ -5,6 +5,7 @@
 //! step is decided here and in [`super::order`]; nothing is printed.
 
 use super::hooks::{HookPrograms, HookRun, HookStep};
+use super::lineage::Lineage;
 use super::order::ChainPlace;
 use super::problems::circles_with;
 use super::record::Basis;
@@ -146,9 +147,11 @@ impl Chain<'_> {
             }
         };
         if link.is_at(&commit) {
-            let recorded = basis == Basis::First || self.passage(&link, &commit)?.is_some();
-            if recorded {
+            let Some(lineage) = self.unrecorded(&link, &commit, &basis)? else {
                 return Ok(Promoted::Already { commit, basis });
+            };
+            if let Some(before) = lineage.before.as_deref().filter(|_| !asked.backwards) {
+                self.refuse_moved_back(&link, (before, &commit), &lineage.moved_by)?;
             }
         } else if !asked.backwards {
             self.refuse_backwards(&link, &commit)?;
@@ -205,6 +208,20 @@ impl Chain<'_> {
         let made = self.move_to(link, commit, &basis, &runs)?;
         runs.extend(step.after(&made, basis.decision()));
         Ok((basis, Made::Moved(StepMove { made, hooks: runs })))
+    }
+
+    /// How `link` came to `commit`, where it is and no promotion brought it there.
+    fn unrecorded(
+        &self,
+        link: &Link,
+        commit: &str,
+        basis: &Basis,
+    ) -> Result<Option<Lineage>, PromoteError> {
+        if *basis == Basis::First {
+            return Ok(None);
+        }
+        let lineage = self.lineage(link, commit)?;
+        Ok(lineage.passage.is_none().then_some(lineage))
     }
 
     /// The environment whose gate decides; `None` for the first.

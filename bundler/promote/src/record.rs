@@ -1,23 +1,20 @@
 //! On what evidence an environment was moved: written into the commit that moves it, read back later.
 //!
 //! What comes in: a hub's decision, or who overrides the gate and why. What goes out: the commit's
-//! message, which ends in trailers (`Outhaul-Promoted: …`), and from messages the [`Passage`] of one
-//! commit into one environment. A commit counts that does what a promotion does and no more, and whose message is
-//! whole. It asks no hub, and there is no key: who may push to the environment's branch can write such a commit.
+//! message, which ends in trailers (`Outhaul-Promoted: …`), and from a message the [`Passage`] of one commit into one
+//! environment, or what is wrong with it. It asks no hub, and there is no key: who may push to the environment's branch can
+//! write such a message.
 
 use std::fmt::Write as _;
 
-use outhaul_bundle::Digest;
 use serde::Serialize;
 
+use super::Decision;
+use super::evidence::{self, ReportedState};
 use super::hooks::HookRun;
-use super::{Chain, Decision, Link, PromoteError, moved};
 use outhaul_control::overriding::Override;
-use outhaul_git::source::OpenedSource;
 use outhaul_kit::text::printable;
 
-/// Commits of an environment's branch that are looked at.
-const MAX_COMMITS: usize = 5_000;
 const PROMOTED: &str = "Outhaul-Promoted";
 const GATE: &str = "Outhaul-Gate";
 const OVERRIDE_BY: &str = "Outhaul-Override-By";
@@ -80,16 +77,8 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
                 "The gate of `{from}` is open: {} of {} sites confirmed {commit}.",
                 decision.confirmed, decision.counted
             );
-            for evidence in &decision.evidence {
-                let _ = writeln!(
-                    text,
-                    "- {}: report {} ({}), bundle {} {}",
-                    printable(&evidence.site),
-                    evidence.report,
-                    printable(&evidence.digest),
-                    evidence.bundle,
-                    printable(&evidence.state)
-                );
+            for one in &decision.evidence {
+                let _ = writeln!(text, "- {}", ReportedState::from(one));
             }
             for note in &decision.notes {
                 let _ = writeln!(text, "- note: {}", printable(note));
@@ -115,56 +104,93 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
     text
 }
 
-/// What one message says of `commit` in `environment`: all of it must be as [`message`] writes it.
-fn read(message: &str, environment: &str, commit: &str) -> Option<Passage> {
+/// What a message is, read for one commit and environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MessageReading {
+    /// It is not that of a promotion of this commit to this environment.
+    OfOther,
+    /// It begins as one, and does not count: why.
+    Unsound(String),
+    /// It is one.
+    Sound(Passage),
+}
+
+/// The first line of a promotion's message.
+pub(super) fn subject(environment: &str, commit: &str) -> String {
     let short: String = commit.chars().take(12).collect();
-    let mut lines = message.lines();
+    format!("Promote {short} to {environment}")
+}
+
+/// What one message says of `commit` in `environment`: all of it must be as [`message`] writes it.
+pub(super) fn read(message: &str, environment: &str, commit: &str) -> MessageReading {
     // A forge that merges adds the number of the request.
-    let added = lines
-        .next()?
-        .strip_prefix(&format!("Promote {short} to {environment}"))?;
-    if !(added.is_empty() || is_request(added)) || !lines.next()?.is_empty() {
-        return None;
+    let first = message.lines().next().unwrap_or_default();
+    let added = first.strip_prefix(&subject(environment, commit));
+    match added {
+        Some(added) if added.is_empty() || is_request(added) => {}
+        _ => return MessageReading::OfOther,
     }
-    let basis = lines.next()?;
-    let (said, trailers) = {
-        let rest: Vec<&str> = lines.collect();
-        let end = rest.iter().position(|line| line.is_empty());
-        let (said, trailers) = rest.split_at(end.unwrap_or(rest.len()));
-        (
-            said.to_vec(),
-            trailers.get(1..).unwrap_or_default().to_vec(),
-        )
-    };
-    if !said.iter().all(|line| line.starts_with("- ")) {
-        return None;
+    match passage(message, environment, commit) {
+        Ok(passage) => MessageReading::Sound(passage),
+        Err(problem) => MessageReading::Unsound(problem),
     }
-    let gate = opened_gate(basis, &said, commit);
+}
+
+fn passage(message: &str, environment: &str, commit: &str) -> Result<Passage, String> {
+    if message.contains('\r') {
+        return Err("its message has carriage returns".to_owned());
+    }
+    let mut lines = message.lines().skip(1);
+    if lines.next().is_none_or(|line| !line.is_empty()) {
+        return Err("its message has only a first line".to_owned());
+    }
+    let basis = lines.next().unwrap_or_default();
+    let rest: Vec<&str> = lines.collect();
+    let end = rest.iter().position(|line| line.is_empty());
+    let (said, trailers) = rest.split_at(end.unwrap_or(rest.len()));
+    let trailers = trailers.get(1..).unwrap_or_default();
+    let gate = || opened_gate(basis, said, commit);
     if trailers.is_empty() {
         // Programs of before wrote none.
-        return gate.map(|from| Passage::Gate(from.to_owned()));
+        return gate().map(|from| Passage::Gate(from.to_owned()));
     }
-    let promoted = format!("{PROMOTED}: {environment} {commit}");
-    let value = |line: &&str, name: &str| {
-        let value = line.strip_prefix(name)?.strip_prefix(": ")?;
-        Some(value.to_owned())
+    let no_trailer =
+        |name: &str| format!("its message does not end in `{name}: …` as `promote` writes it");
+    let value = |line: Option<&&str>, name: &str| {
+        let value = line.and_then(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        value.map(str::to_owned).ok_or_else(|| no_trailer(name))
     };
-    match trailers.as_slice() {
-        [first, second, more @ ..] if *first == promoted && more.iter().all(is_of_others) => {
-            let from = value(second, GATE)?;
-            let from = from.strip_prefix("open ")?;
-            (gate? == from).then(|| Passage::Gate(from.to_owned()))
+    let mut trailers = trailers.iter();
+    if value(trailers.next(), PROMOTED)? != format!("{environment} {commit}") {
+        return Err(no_trailer(PROMOTED));
+    }
+    let how = value(trailers.next(), GATE)?;
+    let passage = if let Some(from) = how.strip_prefix("open ") {
+        if gate()? != from {
+            return Err(format!(
+                "its message names two gates, and one of them is that of `{from}`"
+            ));
         }
-        [first, second, by, reason, more @ ..]
-            if *first == promoted && more.iter().all(is_of_others) =>
-        {
-            let (by, reason) = (value(by, OVERRIDE_BY)?, value(reason, OVERRIDE_REASON)?);
-            let given = Override::new(&by, &reason).ok()?;
-            let is_said = basis == format!("No gate let it in: {given}");
-            let is_overridden = value(second, GATE)? == "overridden";
-            (is_said && is_overridden).then_some(Passage::Override(given))
+        Passage::Gate(from.to_owned())
+    } else if how == "overridden" {
+        let by = value(trailers.next(), OVERRIDE_BY)?;
+        let reason = value(trailers.next(), OVERRIDE_REASON)?;
+        let given = Override::new(&by, &reason).map_err(|error| error.to_string())?;
+        if basis != format!("No gate let it in: {given}") {
+            return Err("its message gives two reasons for going past the gate".to_owned());
         }
-        _ => None,
+        only_ours(said)?;
+        Passage::Override(given)
+    } else {
+        return Err(format!(
+            "its message names no gate that was open or overridden, but `{how}`"
+        ));
+    };
+    match trailers.find(|line| !is_of_others(line)) {
+        Some(line) => Err(format!(
+            "its message has a line that `promote` does not write: `{line}`"
+        )),
+        None => Ok(passage),
     }
 }
 
@@ -177,7 +203,7 @@ fn is_request(text: &str) -> bool {
 }
 
 /// Whether a line is a trailer that a server or a hook added, such as `Signed-off-by: …`, and none of ours.
-fn is_of_others(line: &&str) -> bool {
+fn is_of_others(line: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
@@ -187,71 +213,46 @@ fn is_of_others(line: &&str) -> bool {
         .is_some_and(|(name, value)| is_name(name) && !value.is_empty())
 }
 
-/// The environment whose gate was open by the sentence `basis`, with a line of evidence for each site that confirmed.
-fn opened_gate<'t>(basis: &'t str, said: &[&str], commit: &str) -> Option<&'t str> {
-    let (from, rest) = basis
-        .strip_prefix("The gate of `")?
-        .split_once("` is open: ")?;
-    let rest = rest.strip_suffix(&format!(" sites confirmed {commit}."))?;
-    let (confirmed, counted) = rest.split_once(" of ")?;
-    let (confirmed, counted): (usize, usize) = (confirmed.parse().ok()?, counted.parse().ok()?);
-    let evidence = said.iter().filter(|line| is_evidence(line)).count();
-    let is_sound = confirmed > 0 && confirmed <= counted && evidence >= confirmed;
-    is_sound.then_some(from)
-}
-
-/// Whether a line names a report: `- SITE: report N (sha256:…), bundle N STATE`.
-fn is_evidence(line: &str) -> bool {
-    let read = || -> Option<bool> {
-        let (_site, rest) = line.strip_prefix("- ")?.split_once(": report ")?;
-        let (report, rest) = rest.split_once(" (")?;
-        let (digest, rest) = rest.split_once("), bundle ")?;
-        let (bundle, _state) = rest.split_once(' ')?;
-        let is_number = |text: &str| text.parse::<u64>().is_ok();
-        Some(is_number(report) && is_number(bundle) && digest.parse::<Digest>().is_ok())
+/// The environment whose gate was open by the sentence `basis`, with reports that support it.
+fn opened_gate<'t>(basis: &'t str, said: &[&str], commit: &str) -> Result<&'t str, String> {
+    let read = || -> Option<(&'t str, usize, usize)> {
+        let (from, rest) = basis
+            .strip_prefix("The gate of `")?
+            .split_once("` is open: ")?;
+        let rest = rest.strip_suffix(&format!(" sites confirmed {commit}."))?;
+        let (confirmed, counted) = rest.split_once(" of ")?;
+        Some((from, confirmed.parse().ok()?, counted.parse().ok()?))
     };
-    read().unwrap_or(false)
+    let Some((from, confirmed, counted)) = read() else {
+        return Err(format!(
+            "its message does not say which gate was open: ``The gate of `…` is open: N of N sites confirmed {commit}.``"
+        ));
+    };
+    let reports = only_ours(said)?;
+    match evidence::supports(confirmed, counted, &reports) {
+        Ok(()) => Ok(from),
+        Err(problem) => Err(format!(
+            "its message says that the gate is open, and {problem}"
+        )),
+    }
 }
 
-/// The newest evidence on an environment's branch, opened at any of its commits, that `commit` may be
-/// its base: a commit that only moves the base below `root` there, with a message as [`message`] writes it. The gate
-/// must have been one of `from`.
-///
-/// # Errors
-/// [`PromoteError`] when the history cannot be read.
-pub fn find(
-    opened: &OpenedSource,
-    (environment, root): (&str, &str),
-    commit: &str,
-    from: &dyn Fn(&str) -> bool,
-) -> Result<Option<Passage>, PromoteError> {
-    for made in opened.recorded("^Promote ", MAX_COMMITS)? {
-        let passage = read(&made.message, environment, commit);
-        let counts = |passage: &Passage| match passage {
-            Passage::Gate(gate) => from(gate),
-            Passage::First | Passage::Override(_) => true,
-        };
-        if let Some(passage) = passage.filter(counts)
-            && moved::is_move(opened, root, &made, commit)?
-        {
-            return Ok(Some(passage));
+/// The reports among the lines between the first sentence and the trailers; all of these are reports, notes or hooks.
+fn only_ours(said: &[&str]) -> Result<Vec<ReportedState>, String> {
+    let mut reports = Vec::new();
+    for line in said {
+        let text = line.strip_prefix("- ").unwrap_or_default();
+        match ReportedState::parse(text) {
+            Some(report) => reports.push(report),
+            None if text.starts_with("note: ") || text.starts_with("hook `") => {}
+            None => {
+                return Err(format!(
+                    "its message has a line that `promote` does not write: `{line}`"
+                ));
+            }
         }
     }
-    Ok(None)
-}
-
-impl Chain<'_> {
-    /// The evidence on `link`'s branch that `commit` may be its base.
-    ///
-    /// # Errors
-    /// [`PromoteError`] when the history cannot be read.
-    pub fn passage(&self, link: &Link, commit: &str) -> Result<Option<Passage>, PromoteError> {
-        let name = &link.environment.name;
-        let root = &link.environment.control_plane.path;
-        find(&link.opened, (name, root), commit, &|from| {
-            self.may_come(from, name)
-        })
-    }
+    Ok(reports)
 }
 
 #[cfg(test)]
@@ -260,6 +261,18 @@ mod tests {
     use outhaul_bundle::hub_api::GateAnswer;
 
     const COMMIT: &str = "45523f7016cb0ab7a4a34133d2addc78e5b838f6";
+
+    fn gate_of_dev() -> MessageReading {
+        MessageReading::Sound(Passage::Gate("dev".into()))
+    }
+
+    #[track_caller]
+    fn unsound(text: &str, commit: &str, says: &str) {
+        match read(text, "stage", commit) {
+            MessageReading::Unsound(problem) => assert!(problem.contains(says), "{problem}"),
+            other => panic!("{other:?}: {text}"),
+        }
+    }
 
     #[test]
     fn what_is_written_is_read_back_for_this_commit_and_environment_only() {
@@ -275,22 +288,22 @@ mod tests {
             },
             &[],
         );
-        let gate = Some(Passage::Gate("dev".into()));
-        assert_eq!(read(&text, "stage", COMMIT), gate);
-        assert_eq!(read(&text, "prod", COMMIT), None);
-        assert_eq!(read(&text, "stage", &COMMIT.replace('4', "5")), None);
+        assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
+        assert_eq!(read(&text, "prod", COMMIT), MessageReading::OfOther);
+        let other = COMMIT.replace('4', "5");
+        assert_eq!(read(&text, "stage", &other), MessageReading::OfOther);
+        // The beginning of another commit's id is the same.
+        let alike = COMMIT.replace("c78e", "c78f");
+        unsound(&text, &alike, "does not end in `Outhaul-Promoted");
         let given = Override::new("Jo", "the line stands still").unwrap();
         let text = message("prod", COMMIT, &Basis::Override(given.clone()), &[]);
         assert_eq!(
             read(&text, "prod", COMMIT),
-            Some(Passage::Override(given.clone()))
+            MessageReading::Sound(Passage::Override(given.clone()))
         );
-        let first = message("dev", COMMIT, &Basis::First, &[]);
-        assert_eq!(
-            read(&first, "dev", COMMIT),
-            None,
-            "the order says so, not a commit"
-        );
+        // The order says that it is the first, not a commit.
+        let first = message("stage", COMMIT, &Basis::First, &[]);
+        unsound(&first, COMMIT, "no gate that was open or overridden");
         for (by, reason) in [("", "x"), ("x", " "), ("x\nOuthaul-Gate: open dev", "y")] {
             Override::new(by, reason).unwrap_err();
         }
@@ -306,31 +319,47 @@ mod tests {
         );
         let trailers = format!("\n{PROMOTED}: stage {COMMIT}\n{GATE}: open dev");
         let whole = format!("{head}{gate}{line}{trailers}");
-        assert_eq!(
-            read(&whole, "stage", COMMIT),
-            Some(Passage::Gate("dev".into()))
-        );
-        for forged in [
-            format!("Promote\n{trailers}"),
-            format!("{head}{trailers}"),
-            format!("{head}{gate}{trailers}"),
-            format!("{head}{}{line}{trailers}", gate.replace("1 of 1", "0 of 0")),
-            format!("{head}{}{line}{trailers}", gate.replace("1 of 1", "2 of 2")),
-            format!("{head}{}{line}{trailers}", gate.replace("dev", "lab")),
-            format!(
-                "{head}{gate}{}{trailers}",
-                line.replace("(sha256:30", "(sha256:3")
+        assert_eq!(read(&whole, "stage", COMMIT), gate_of_dev());
+        for (forged, says) in [
+            (format!("{head}{trailers}"), "which gate was open"),
+            (format!("{head}{gate}{trailers}"), "names 0 reports"),
+            (whole.replace("1 of 1", "0 of 0"), "no site confirms"),
+            (whole.replace("1 of 1", "2 of 2"), "names 1 reports"),
+            (whole.replace("1 of 1", "2 of 1"), "2 of 1 sites"),
+            (whole.replace("of `dev`", "of `lab`"), "names two gates"),
+            (whole.replace("(sha256:30", "(sha256:3"), "not a digest"),
+            (
+                whole.replace("report 4", "report x"),
+                "does not write: `- edge-1",
             ),
-            format!(
-                "{head}{gate}{}{trailers}",
-                line.replace("report 4", "report x")
+            (whole.replace("report 4", "report 0"), "report 0 of site"),
+            (whole.replace("edge-1", "edge 1"), "not the name of a site"),
+            (whole.replace(" active", " failed"), "is `failed`"),
+            (whole.replace(&line, &line.repeat(2)), "two reports of site"),
+            (
+                whole.replace(&line, &format!("{line}And more.\n")),
+                "does not write: `And more.`",
             ),
-            format!("{head}{gate}{line}And more.\n{trailers}"),
-            format!("{head}{gate}{line}{trailers}\n{GATE}: open dev"),
-            format!("{head}No gate let it in: x\n\n{PROMOTED}: stage {COMMIT}\n{GATE}: overridden"),
+            (whole.replace('\n', "\r\n"), "carriage returns"),
+            (
+                format!("{whole}\n{GATE}: open dev"),
+                "does not write: `Outhaul-Gate",
+            ),
+            (
+                whole.replace(&format!("{GATE}: open dev"), ""),
+                "does not end in `Outhaul-Gate",
+            ),
+            (
+                format!(
+                    "{head}No gate let it in: x\n\n{PROMOTED}: stage {COMMIT}\n{GATE}: overridden"
+                ),
+                "Outhaul-Override-By",
+            ),
         ] {
-            assert_eq!(read(&forged, "stage", COMMIT), None, "{forged}");
+            unsound(&forged, COMMIT, says);
         }
+        let bare = format!("Promote\n{trailers}");
+        assert_eq!(read(&bare, "stage", COMMIT), MessageReading::OfOther);
     }
 
     #[test]
@@ -341,15 +370,14 @@ mod tests {
              Signed-off-by: Ann <ann@example.org>\nChange-Id: I12",
             "30".repeat(32)
         );
-        let gate = Some(Passage::Gate("dev".into()));
-        assert_eq!(read(&text, "stage", COMMIT), gate);
-        for other in [
-            text.replace(" (#12)", " (#x)"),
-            text.replace(" (#12)", " again"),
-            text.replace("Change-Id: I12", "and more"),
-            text.replace("Change-Id: I12", "outhaul-gate: open lab"),
-        ] {
-            assert_eq!(read(&other, "stage", COMMIT), None, "{other}");
+        assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
+        for other in [" (#x)", " again"] {
+            let other = text.replace(" (#12)", other);
+            assert_eq!(read(&other, "stage", COMMIT), MessageReading::OfOther);
+        }
+        for other in ["and more", "outhaul-gate: open lab"] {
+            let other = text.replace("Change-Id: I12", other);
+            unsound(&other, COMMIT, "does not write");
         }
     }
 
@@ -370,11 +398,9 @@ mod tests {
             text.contains("- note: x\\u{a}\\u{a}Outhaul-Promoted"),
             "{text}"
         );
-        assert_eq!(
-            read(&text, "stage", COMMIT),
-            Some(Passage::Gate("dev".into()))
-        );
-        assert_eq!(read(&text, "prod", COMMIT), None);
+        // No site has such a name, and the check of answers refuses it before.
+        unsound(&text, COMMIT, "is not the name of a site");
+        assert_eq!(read(&text, "prod", COMMIT), MessageReading::OfOther);
     }
 
     #[test]
@@ -384,11 +410,8 @@ mod tests {
              - edge-1: report 4 (sha256:{}), bundle 1 active\n",
             "30".repeat(32)
         );
-        assert_eq!(
-            read(&text, "stage", COMMIT),
-            Some(Passage::Gate("dev".into()))
-        );
+        assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
         let none = "Promote 45523f7016cb to stage\n\nNo gate was asked: no environment before it was named.\n";
-        assert_eq!(read(none, "stage", COMMIT), None);
+        unsound(none, COMMIT, "which gate was open");
     }
 }

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
+use super::lineage::{Branch, Lineage};
 use super::order::{ChainPlace, PromotionOrder};
 use super::overrides::{self, OverrideError};
-use super::record::{self, Passage};
+use super::record::Passage;
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
 use outhaul_control::overriding::Override;
@@ -25,7 +26,8 @@ use outhaul_load::{LoadRequest, Origin};
 pub enum ShipRefusal {
     /// There is no evidence.
     #[error(
-        "environment `{environment}` is at base commit {commit}, and no record shows that it came there through the gate of {before}"
+        "environment `{environment}` is at base commit {commit}, and no record shows that it came there through the gate of {before}{}",
+        problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default()
     )]
     NoEvidence {
         /// The environment.
@@ -34,6 +36,8 @@ pub enum ShipRefusal {
         commit: String,
         /// What is before it.
         before: String,
+        /// What its branch has instead, where it has a history.
+        problem: Option<String>,
     },
     /// The chain or the branch cannot be read.
     #[error(transparent)]
@@ -55,8 +59,8 @@ impl Classified for ShipRefusal {
     fn help(&self) -> Option<String> {
         let help = match self {
             Self::NoEvidence { environment, .. } => format!(
-                "promote it with `outhaul promote --to {environment} --hub URL`, or go past the gate with \
-                 `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
+                "promote it with `outhaul promote --to {environment} --hub URL` (with `--commit` and `--backwards`, where it went back), or \
+                 go past the gate with `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
             ),
             Self::Promote(error) => match error.help() {
                 Some(help) => format!("{help}; nothing was written"),
@@ -69,8 +73,8 @@ impl Classified for ShipRefusal {
 }
 
 /// The evidence on which `snapshot`'s base commit is in its environment. `given` is the override of whoever asks, which
-/// counts when there is nothing else; one that `fleet` keeps counts before it, and `given` is kept there when it is
-/// what counts.
+/// counts when there is nothing else; one that `fleet` keeps for the same move counts before it, and `given` is kept there when it
+/// is what counts.
 ///
 /// # Errors
 /// [`ShipRefusal`]
@@ -81,30 +85,57 @@ pub fn passage(
     fleet: Option<&Path>,
     given: Option<&Override>,
 ) -> Result<Passage, ShipRefusal> {
-    let (environment, base) = (&request.environment, &snapshot.base.commit);
-    let known = match fleet {
-        Some(fleet) => overrides::find(fleet, environment, base)?,
-        None => None,
-    };
-    let found = evidence(request, plane, snapshot, known.as_ref().or(given))?;
-    if let (Some(fleet), None, Passage::Override(used)) = (fleet, &known, &found)
-        && Some(used) == given
-    {
-        overrides::keep(fleet, environment, base, used)?;
+    let (environment, commit) = (&request.environment, &snapshot.base.commit);
+    let (before, lineage) = looked_up(request, plane, snapshot)?;
+    if before == ChainPlace::First {
+        return Ok(Passage::First);
     }
-    Ok(found)
+    if let Some(found) = lineage.as_ref().and_then(|lineage| lineage.passage.clone()) {
+        return Ok(found);
+    }
+    // It was given for this move to the commit, not for each one to come.
+    let moved_by = lineage.as_ref().map(|lineage| lineage.moved_by.as_str());
+    let mut earlier = false;
+    if let Some(fleet) = fleet {
+        if let Some(known) = overrides::find(fleet, environment, commit, moved_by)? {
+            return Ok(Passage::Override(known));
+        }
+        if let Some(given) = given {
+            overrides::keep(fleet, environment, commit, moved_by, given)?;
+        } else {
+            earlier = overrides::newest(fleet, environment, commit)?.is_some();
+        }
+    }
+    if let Some(given) = given {
+        return Ok(Passage::Override(given.clone()));
+    }
+    let mut problem = lineage.and_then(|lineage| lineage.problem);
+    if earlier && let Some(problem) = &mut problem {
+        problem.push_str(
+            "; an override that the fleet keeps was given for an earlier move there, and does not count for this one",
+        );
+    }
+    Err(match before {
+        ChainPlace::After(names, _) => ShipRefusal::NoEvidence {
+            environment: environment.clone(),
+            commit: commit.clone(),
+            before: quoted(&names),
+            problem,
+        },
+        _ => ShipRefusal::Promote(PromoteError::NoOrder {
+            environment: environment.clone(),
+        }),
+    })
 }
 
-/// What there is on the branch, or else `given`.
-fn evidence(
+/// Where the environment is in the chain, and how its base came to where it is; that of two folders has no history.
+fn looked_up(
     request: &LoadRequest,
     plane: &ControlPlane,
     snapshot: &Snapshot,
-    given: Option<&Override>,
-) -> Result<Passage, ShipRefusal> {
+) -> Result<(ChainPlace, Option<Lineage>), ShipRefusal> {
     let environment = &request.environment;
-    let commit = &snapshot.base.commit;
-    let (before, found) = match &request.from {
+    Ok(match &request.from {
         Origin::Folders { base_dir, .. } => {
             let order = order_beside(request, plane, snapshot, base_dir.as_deref())?;
             // Two folders without a list of environments are one environment.
@@ -120,26 +151,10 @@ fn evidence(
             let before = chain.before(environment).clone();
             let found = match before {
                 ChainPlace::First => None,
-                _ => on_branch(&chain, environment, snapshot)?,
+                _ => Some(on_branch(&chain, environment, snapshot)?),
             };
             (before, found)
         }
-    };
-    if before == ChainPlace::First {
-        return Ok(Passage::First);
-    }
-    if let Some(found) = found.or_else(|| given.cloned().map(Passage::Override)) {
-        return Ok(found);
-    }
-    Err(match before {
-        ChainPlace::After(names, _) => ShipRefusal::NoEvidence {
-            environment: environment.clone(),
-            commit: commit.clone(),
-            before: quoted(&names),
-        },
-        _ => ShipRefusal::Promote(PromoteError::NoOrder {
-            environment: environment.clone(),
-        }),
     })
 }
 
@@ -178,7 +193,7 @@ fn on_branch(
     chain: &Chain<'_>,
     environment: &str,
     snapshot: &Snapshot,
-) -> Result<Option<Passage>, PromoteError> {
+) -> Result<Lineage, PromoteError> {
     let at = &chain.environment(environment)?.control_plane;
     let mut sources = chain.sources.clone();
     if Path::new(chain.url).is_dir() {
@@ -189,8 +204,10 @@ fn on_branch(
         near: Some(at.branch.clone()),
     };
     let opened = source::open(&at.repo.value, &reference, &sources, chain.cache)?;
-    let moved = (environment, at.path.as_str());
-    record::find(&opened, moved, &snapshot.base.commit, &|from| {
-        chain.may_come(from, environment)
-    })
+    let branch = Branch {
+        environment,
+        root: &at.path,
+        may_come: &|from| chain.may_come(from, environment),
+    };
+    branch.lineage(&opened, &snapshot.base.commit)
 }

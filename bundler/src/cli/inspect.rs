@@ -112,7 +112,7 @@ impl Args {
         let fleet = self.fleet.as_ref()?;
         let environment = index.stream.environment.as_str();
         // A record that cannot be read says nothing about the bundle.
-        overrides::find(fleet, environment, &index.snapshot.base.commit).ok()?
+        overrides::newest(fleet, environment, &index.snapshot.base.commit).ok()?
     }
 
     fn print(&self, found: &Inspection) {

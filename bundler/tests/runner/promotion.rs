@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use outhaul_bundle::hub_api::{GateAnswer, GateVerdict};
+use outhaul_bundle::hub_api::{Decision, GateAnswer, GateVerdict, RuleVerdict};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_promote::HubConnection;
 use outhaul_promote::hooks::HookPrograms;
@@ -116,6 +116,23 @@ impl ChainFixture {
 /// What the fake hub notes of a site, as the real one does of a waived one.
 pub const WAIVED: &str = "waived until 2030-01-01T00:00:00Z";
 
+/// Makes an answer one whose evidence does not support it.
+fn bend(answer: &mut Decision, how: &str) {
+    let old = "2020-01-01T00:00:00Z".to_owned();
+    match how {
+        "failed" => answer.evidence[0].state = "failed".into(),
+        "received" => answer.evidence[0].received_at = old,
+        "seen" => answer.sites[0].last_seen = Some(old),
+        "needs" => answer.sites[0].needs = Some(2),
+        "rules" => answer.rules.clear(),
+        "age" => answer.max_age_hours = 100,
+        "share" => answer.quorum_percent = 50,
+        "twice" => answer.evidence.push(answer.evidence[0].clone()),
+        "digest" => answer.evidence[0].digest = "sha256:d6".into(),
+        _ => panic!("{how}"),
+    }
+}
+
 /// Answers the gate's question: open for the environments that the test lists.
 pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -150,7 +167,24 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
                 reason = "a hub answers with the time that it is"
             )]
             let second = jiff::Timestamp::now().as_second();
-            answer.decision.decided_at = jiff::Timestamp::from_second(second).unwrap().to_string();
+            let now = jiff::Timestamp::from_second(second).unwrap().to_string();
+            answer.decision.decided_at.clone_from(&now);
+            answer.decision.evidence[0].received_at.clone_from(&now);
+            answer.decision.sites[0].last_seen = Some(now);
+            // It was recorded when hubs listed no rules.
+            let met = |name: &str| RuleVerdict {
+                rule: name.to_owned(),
+                needs: String::new(),
+                met: is_open,
+                found: String::new(),
+                opens: None,
+                evidence: Vec::new(),
+            };
+            answer.decision.rules = ["commit", "no-failures", "confirmed"].map(met).to_vec();
+            let mut bends = names.iter().filter_map(|name| name.strip_prefix("bent: "));
+            if let Some(how) = bends.next() {
+                bend(&mut answer.decision, how);
+            }
             if let Some(share) = share {
                 answer.decision.quorum_percent = share.parse().unwrap();
             }

@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::{
-    Decision, Evidence, GATE_EDITIONS, GateRules, GateVerdict, RestoredHub, SiteDecision,
-    SiteStatus,
+    DEFAULT_MAX_AGE_HOURS, DEFAULT_QUORUM_PERCENT, Decision, Evidence, GATE_EDITIONS, GateRules,
+    GateVerdict, RestoredHub, SiteDecision, SiteStatus,
 };
 
 use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
@@ -40,8 +40,6 @@ pub use record::{DecisionRecord, evidence_lines};
 /// 4. What a person states of the clock counts also where the clock shows a time up to [`later::APART_MS`] before it.
 pub const EDITION: u32 = *GATE_EDITIONS.end();
 
-/// How old a site's newest report may be, in hours, unless the question says otherwise.
-pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
 /// Longest rules in a question, in bytes.
 pub const MAX_RULES_BYTES: usize = 64 * 1024;
 
@@ -71,7 +69,10 @@ impl GateQuestion {
 
     /// The share of the counted sites that must have confirmed, 1 to 100.
     pub fn quorum_percent(&self) -> u8 {
-        self.rules.quorum_percent.unwrap_or(100).clamp(1, 100)
+        self.rules
+            .quorum_percent
+            .unwrap_or(DEFAULT_QUORUM_PERCENT)
+            .clamp(1, 100)
     }
 
     /// Whether any rule asks for how long sites have confirmed.

@@ -10,7 +10,15 @@ fn recorded() -> Decision {
     let text = include_str!("../../../../bundle/tests/hub_api/gate-open.json");
     let GateAnswer { mut decision, .. } = serde_json::from_str(text).unwrap();
     decision.to = Some("stage".to_owned());
+    // It was recorded when hubs listed no rules.
+    decision.rules = with_base(&[]);
     decision
+}
+
+/// The rules that each answer has, and these.
+fn with_base(names: &[&str]) -> Vec<RuleVerdict> {
+    let all = BASE_RULES.iter().chain(names);
+    all.map(|name| verdict(name, true)).collect()
 }
 
 fn verdict(name: &str, met: bool) -> RuleVerdict {
@@ -89,7 +97,7 @@ fn attack_an_old_answer_given_again_is_refused() {
 #[test]
 fn attack_an_answer_that_contradicts_itself_is_refused() {
     refused("a rule that is not met: soak", |a| {
-        a.rules = vec![verdict("soak", false)];
+        a.rules.push(verdict("soak", false));
     });
     refused("a reason against it", |a| {
         a.reasons = vec!["stale: x".into()];
@@ -119,7 +127,91 @@ fn attack_an_answer_that_contradicts_itself_is_refused() {
         a.sites.push(a.sites[0].clone());
         (a.counted, a.confirmed) = (2, 2);
     });
-    refused("no report of site `drone-1`", |a| a.evidence.clear());
+    refused("names 0 reports", |a| a.evidence.clear());
+}
+
+#[test]
+fn attack_evidence_that_does_not_support_the_answer_is_refused() {
+    refused("is `failed`, which closes", |a| {
+        a.evidence[0].state = "failed".into();
+    });
+    refused("names 0 reports", |a| {
+        a.evidence[0].state = "applying".into();
+    });
+    refused("report 0 of site", |a| a.evidence[0].report = 0);
+    refused("is not a digest", |a| {
+        a.evidence[0].digest = "sha256:d6".into();
+    });
+    refused("two reports of site `drone-1`", |a| {
+        a.evidence.push(a.evidence[0].clone());
+    });
+    refused("`drone-9`, which it does not list", |a| {
+        let mut other = a.evidence[0].clone();
+        other.site = "drone-9".into();
+        a.evidence.push(other);
+    });
+    refused("no report of site `drone-1`", |a| {
+        let mut other = a.sites[0].clone();
+        (other.site, other.standing) = ("drone-9".into(), SiteStatus::Waived);
+        a.evidence[0].site = "drone-9".into();
+        a.sites.push(other);
+    });
+    for (bundle, runs, needs) in [
+        (2, Some(1), Some(1)),
+        (1, Some(1), Some(2)),
+        (1, None, Some(1)),
+        (1, Some(1), None),
+        (1, Some(1), Some(0)),
+    ] {
+        refused("confirms by a report of bundle", |a| {
+            a.evidence[0].bundle = bundle;
+            (a.sites[0].bundle, a.sites[0].needs) = (runs, needs);
+        });
+    }
+    for at in ["2026-11-19T16:13:37Z", "2026-11-22T16:33:39Z", "now", ""] {
+        refused("reported last at", |a| {
+            a.sites[0].last_seen = Some(at.into());
+        });
+        refused("confirms by a report that came at", |a| {
+            a.evidence[0].received_at = at.into();
+        });
+    }
+    refused("reported last at ``", |a| a.sites[0].last_seen = None);
+    of(None, |a| {
+        a.evidence[0].received_at = "2026-11-19T16:13:39Z".into();
+    })
+    .unwrap();
+}
+
+#[test]
+fn attack_an_answer_without_the_rules_that_every_gate_has_is_refused() {
+    for name in BASE_RULES {
+        refused(&format!("does not list the rule `{name}`"), |a| {
+            a.rules.retain(|rule| rule.rule != name);
+        });
+    }
+}
+
+#[test]
+fn attack_where_nothing_is_asked_for_an_answer_is_no_looser_than_what_counts_then() {
+    let commit = recorded().commit;
+    let question = Question {
+        environment: "dev",
+        commit: &commit,
+        to: Some("stage"),
+        max_age_hours: None,
+        rules: Some(&GateRules::default()),
+    };
+    let of = |bend: fn(&mut Decision)| {
+        let mut answer = recorded();
+        bend(&mut answer);
+        check(&question, &answer, time_ms(AT).unwrap())
+    };
+    of(|_| {}).unwrap();
+    let problem = of(|a| a.max_age_hours = 73).unwrap_err();
+    assert!(problem.contains("of 72 at most"), "{problem}");
+    let problem = of(|a| a.quorum_percent = 99).unwrap_err();
+    assert!(problem.contains("100 % was asked for"), "{problem}");
 }
 
 #[test]
@@ -155,11 +247,8 @@ fn attack_an_answer_by_looser_rules_is_refused() {
     let names = ["min-sites", "soak", "approvals", "part"];
     let answered = |without: &'static str| {
         of(Some(&all), move |a| {
-            a.rules = names
-                .into_iter()
-                .filter(|name| *name != without)
-                .map(|n| verdict(n, true))
-                .collect();
+            let given = names.into_iter().filter(|name| *name != without);
+            a.rules = with_base(&given.collect::<Vec<_>>());
             for rule in a.rules.iter_mut().filter(|rule| rule.rule == "approvals") {
                 rule.evidence.push("approval 1 by ann".to_owned());
             }
@@ -170,7 +259,7 @@ fn attack_an_answer_by_looser_rules_is_refused() {
         let problem = answered(name).unwrap_err();
         assert!(problem.contains(&format!("`{name}`")), "{problem}");
     }
-    let bare = |a: &mut Decision| a.rules = names.map(|name| verdict(name, true)).to_vec();
+    let bare = |a: &mut Decision| a.rules = with_base(&names);
     assert!(of(Some(&all), bare).unwrap_err().contains("0 approvals"));
     let closed = ClosedTime {
         from: "2026-11-22".into(),
@@ -182,7 +271,7 @@ fn attack_an_answer_by_looser_rules_is_refused() {
         ..GateRules::default()
     };
     let problem = of(Some(&rules), |a| {
-        a.rules = vec![verdict("closed-times", true)];
+        a.rules = with_base(&["closed-times"]);
     })
     .unwrap_err();
     assert!(problem.contains("a closed time"), "{problem}");
@@ -202,9 +291,7 @@ fn attack_an_answer_by_looser_rules_is_refused() {
             ..GateRules::default()
         };
         let met = |a: &mut Decision| {
-            a.rules = ["part", "part-min-sites"]
-                .map(|n| verdict(n, true))
-                .to_vec();
+            a.rules = with_base(&["part", "part-min-sites"]);
         };
         assert!(
             of(Some(&rules), met)

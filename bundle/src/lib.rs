@@ -20,6 +20,7 @@ pub mod decode;
 pub mod digest;
 pub mod encode;
 pub mod fake;
+pub mod fleet;
 pub mod hub_api;
 pub mod index;
 pub mod limits;

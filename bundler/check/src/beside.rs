@@ -5,7 +5,7 @@
 use outhaul_control::Diagnostics;
 use outhaul_load::manifests::Manifests;
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::check::reaching_nothing;
+use outhaul_plane::check::{idle, reaching_nothing};
 use outhaul_plane::delivery;
 
 use crate::offline;
@@ -16,6 +16,7 @@ pub fn beside_bundles(platform: &Platform, cluster_types: &[String]) -> Diagnost
     let mut noted = offline::unreachable(platform, cluster_types);
     noted.append(delivery::without_effect(plane));
     noted.append(reaching_nothing(plane));
+    noted.extend(idle(plane, &platform.schedule, cluster_types));
     noted.append(Manifests::new(platform).noted(cluster_types));
     noted
 }

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::pipeline::Platform;
-use outhaul_bundle::zarf;
+use outhaul_bundle::{fleet, zarf};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
 use outhaul_git::source::{self, GitReference, OpenedSource, SourceError, TreeLimits};
+use outhaul_plane::fleet_bundles;
 use outhaul_plane::manifests;
 use outhaul_plane::packages;
 use outhaul_plane::playbooks;
@@ -68,6 +69,12 @@ impl<'a> Manifests<'a> {
             && let Some(finding) = self.missing_playbook(target, rendered)
         {
             broken.push(finding);
+        }
+        if kind == ReconcilerKind::Fleet {
+            let files = texts(cluster_type, target, rendered);
+            if let Some(finding) = self.not_handed_on(target, rendered, &files) {
+                broken.push(finding);
+            }
         }
         let objects = [
             ReconcilerKind::Kubernetes,
@@ -162,6 +169,46 @@ impl<'a> Manifests<'a> {
             Some(target) => finding.at(target.storage_at.as_ref().unwrap_or(&target.location)),
             None => finding,
         })
+    }
+
+    /// Files of the workload that no agent can put into the `Bundle` of Rancher Fleet which it is rendered to; `None` as well when they
+    /// cannot be read now.
+    fn not_handed_on(
+        &self,
+        target: &str,
+        rendered: &RenderedAssignment,
+        files: &[Arc<SourceFile>],
+    ) -> Option<Diagnostic> {
+        let key = |key: &str| rendered.manifests.get(key).map_or("", String::as_str);
+        let (repo, path) = (key("repo"), key("path"));
+        if repo.is_empty() || !matches!(key("storage"), "" | "git") {
+            return None;
+        }
+        let bundle = fleet_bundles::open(files)?;
+        let (_, opened) = open(self.platform, repo, key("branch")).ok()?;
+        let there = opened.names(path, &TreeLimits::PAYLOAD).ok()?.files;
+        let options = there.iter().find(|path| fleet::is_options(path));
+        let limits = TreeLimits {
+            max_file_bytes: fleet::MAX_RESOURCES_BYTES,
+            max_total_bytes: fleet::MAX_RESOURCES_BYTES,
+            ..TreeLimits::PAYLOAD
+        };
+        let finding = match options {
+            Some(path) => fleet_bundles::options(target, path),
+            None => match opened.tree(path, &|_| true, &limits) {
+                Err(SourceError::TooLarge { .. }) => fleet_bundles::too_large(target),
+                _ => return None,
+            },
+        };
+        let at = self.platform.control_plane.targets.get(target);
+        let at = at.map_or(&bundle, |target| {
+            target.storage_at.as_ref().unwrap_or(&target.location)
+        });
+        Some(
+            finding
+                .at(at)
+                .related(&bundle, "this `Bundle` gets its files"),
+        )
     }
 
     /// The packages among the manifests, by their paths; `None` when they cannot be read now.

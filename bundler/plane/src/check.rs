@@ -28,6 +28,8 @@ mod templates;
 mod texts;
 mod whole;
 
+pub use whole::idle;
+
 /// Every finding, sorted by place.
 pub fn check(
     plane: &ControlPlane,
@@ -49,6 +51,7 @@ pub fn check(
     policies(plane, &mut findings);
     whole::missing(plane, &mut findings);
     whole::unassigned(plane, schedule, &mut findings);
+    findings.extend(idle(plane, schedule, &[]));
     local(plane, mode, &mut findings);
     failures(rendering, &mut findings);
     configs::unused(plane, mode, &mut findings);

@@ -15,6 +15,7 @@ pub mod check;
 pub mod compose;
 pub mod delivery;
 pub mod explain;
+pub mod fleet_bundles;
 mod inputs;
 pub mod manifests;
 pub mod packages;

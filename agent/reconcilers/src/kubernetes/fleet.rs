@@ -7,6 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outhaul_bundle::fleet::{MAX_RESOURCES_BYTES, OPTIONS, is_options};
 use outhaul_kubernetes::{ClientError, Cluster, Health, Key, Object, fleet, health};
 use serde_json::{Value, json};
 
@@ -19,10 +20,6 @@ use crate::settings::FleetConfig;
 /// Its name in the index and the inventory.
 pub const KIND: &str = "fleet";
 
-/// Most bytes of a bundle's resources: the API server takes no object of more than about 1.5 MB.
-const MAX_RESOURCES_BYTES: usize = 1_000_000;
-/// The file that only Fleet's own reader of git understands.
-const OPTIONS: &str = "fleet.yaml";
 /// Where Helm records a release, by the labels of its Secrets.
 const HELM: (&str, &str) = ("owner", "helm");
 
@@ -88,17 +85,14 @@ impl ManifestController for Fleet {
             ));
         }
         let key = wanted.object.key.clone();
-        if files
-            .iter()
-            .any(|(name, _)| name.rsplit('/').next() == Some(OPTIONS))
-        {
+        if files.iter().any(|(name, _)| is_options(name)) {
             return Err(format!(
                 "the workload has a `{OPTIONS}`, which only Fleet's own reader of git understands: write its content into the \
                  `{key}` of the template, and take the file out"
             ));
         }
         let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
-        if bytes > MAX_RESOURCES_BYTES {
+        if bytes as u64 > MAX_RESOURCES_BYTES {
             return Err(format!(
                 "`{key}`: the workload's files have {bytes} bytes, and a bundle may have {MAX_RESOURCES_BYTES}: let Fleet fetch \
                  them (`GitRepo`), or make them fewer"
@@ -354,7 +348,7 @@ mod tests {
         ];
         let refused = handed_on(all(two, &[("a.yaml", "a: b")])).unwrap_err();
         assert!(refused.contains("only one of them"), "{refused}");
-        let large = "x".repeat(MAX_RESOURCES_BYTES + 1);
+        let large = "x".repeat(usize::try_from(MAX_RESOURCES_BYTES).unwrap() + 1);
         let refused = handed_on(all(open(), &[("a.yaml", &large)])).unwrap_err();
         assert!(refused.contains("1000001 bytes"), "{refused}");
     }

@@ -10,7 +10,7 @@ use crate::schedule::explain::{MissRule, explain};
 use crate::schedule::{Schedule, SchedulerAnswers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_control::model::DeploymentTarget;
+use outhaul_control::model::{ClusterType, DeploymentTarget};
 use outhaul_kit::format_count::format_count;
 
 /// Findings that explain why a policy places nothing.
@@ -98,6 +98,43 @@ pub(super) fn unassigned(plane: &ControlPlane, schedule: &Schedule, findings: &m
         findings.extend(nowhere(plane, target, &explained));
     }
 }
+
+/// Cluster types that get nothing, where others do: a bundle of one has nothing in it. Of `wanted`, none for all.
+pub fn idle(plane: &ControlPlane, schedule: &Schedule, wanted: &[String]) -> Option<Diagnostic> {
+    let ids = schedule.assignments.keys().chain(schedule.undecided.keys());
+    let served: BTreeSet<&str> = ids.map(|id| id.cluster_type.as_str()).collect();
+    if served.is_empty() {
+        return None;
+    }
+    let is_idle = |one: &&ClusterType| {
+        !served.contains(one.name.as_str()) && (wanted.is_empty() || wanted.contains(&one.name))
+    };
+    let idle: Vec<&ClusterType> = plane.cluster_types.values().filter(is_idle).collect();
+    let first = idle.first()?;
+    let names: Vec<String> = (idle.iter().take(MAX_NAMED))
+        .map(|one| format!("`{}`", one.name))
+        .collect();
+    let more = match idle.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (noun, verb) = match idle.len() {
+        1 => ("cluster type", "gets"),
+        _ => ("cluster types", "get"),
+    };
+    let message = format!(
+        "{noun} {}{more} {verb} nothing: no policy assigns a deployment target there",
+        names.join(", ")
+    );
+    let finding = Diagnostic::note("idle-cluster-type", message).at(&first.location);
+    Some(finding.help(format!(
+        "if that is not meant, compare its labels with the policies' `clusterTypeSelector`: `outhaul explain TARGET {}`",
+        first.name
+    )))
+}
+
+/// Most cluster types that are named in one finding.
+const MAX_NAMED: usize = 10;
 
 fn nowhere(
     plane: &ControlPlane,

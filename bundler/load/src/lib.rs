@@ -36,7 +36,7 @@ pub use declared::declared;
 pub use output::{
     NoParent, NoPlace, OutputRefused, OwnInput, PlaceRefused, refuse_file, refuse_folder,
     refuse_folder_of_others, refuse_new_folder, refuse_other_kind, refuse_output, refuse_rendered,
-    refuse_rendering,
+    refuse_rendering, refuse_sources,
 };
 pub use payloads::{PayloadSource, payload_sources};
 pub use unread::uncommitted;

@@ -21,7 +21,7 @@ pub use outhaul_place::{
 use outhaul_place::{
     WorkingTree, refuse_mount_point, refuse_no_parent, refuse_no_place, working_tree,
 };
-pub use place::{refuse_file, refuse_folder, refuse_new_folder};
+pub use place::{refuse_file, refuse_folder, refuse_new_folder, refuse_sources};
 
 /// A rendering must not go into what it is made from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

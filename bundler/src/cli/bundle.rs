@@ -188,7 +188,10 @@ impl Args {
         {
             say(&super::copy::removable(out, files));
         }
-        let done = isolation_failure(&platform, &production.isolation, 0, &production.stalled)?;
+        // A bundle may be made of a stream in which there is nothing that could be broken.
+        let made = production.streams.iter().filter(|one| one.changed);
+        let made = made.count().max(files);
+        let done = isolation_failure(&platform, &production.isolation, made, &production.stalled)?;
         Ok(match production.is_complete() {
             true => done,
             false => Exit::from(failure::REFUSED),
@@ -283,6 +286,9 @@ impl Args {
                 say(&format!("{stream}: no bundle, it {why}"));
                 continue;
             }
+            for text in &one.restored {
+                say(&format!("{stream}: {text}"));
+            }
             if let Some(why) = &one.because {
                 say(&format!(
                     "{stream}: {why}; number {} is made in its place",
@@ -356,6 +362,7 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
                 "assignments": one.assignments,
                 "withheld": one.suppressed,
                 "because": one.because,
+                "restored": one.restored,
                 "waiting": one.waiting.as_ref().map(|waiting| json!({
                     "request": waiting.request, "threshold": waiting.threshold,
                     "found": waiting.found,

@@ -102,7 +102,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        outhaul_load::refuse_folder(&self.to).map_err(|error| Failure::of(&error))?;
+        super::places::folder(&self.to)?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let Kept { bundles, mut lost } =
             copies::kept_or_lost(&fleet, self.environment.as_deref(), &self.cluster_type)

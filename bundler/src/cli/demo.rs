@@ -31,7 +31,7 @@ impl Args {
         // In JSON the transcript's lines become the result.
         debug_assert_eq!(self.output == Output::Json, console::is_json());
         if let Some(folder) = &self.keep {
-            outhaul_load::refuse_new_folder(folder).map_err(|error| Failure::of(&error))?;
+            super::places::new_folder(folder)?;
         }
         let options = DemoOptions {
             keep: self.keep,

@@ -8,13 +8,13 @@ use outhaul_check::beside_estimates;
 use outhaul_kit::format_count::{assignments, format_count};
 use outhaul_load::pipeline::Platform;
 use outhaul_record::isolation::Written;
-use outhaul_ship::outcome;
 use outhaul_ship::stream::estimate::{Estimate, Estimates, Share};
 use serde_json::json;
 
 use super::failure::Failure;
 use super::render::isolation_json;
 use super::{Exit, Output, data, print_json, say};
+use crate::outcome;
 
 /// Prints what was estimated.
 pub(super) fn print(

@@ -55,7 +55,7 @@ impl Args {
             Some(folder) if !self.list => folder,
             _ => return list(self.output),
         };
-        outhaul_load::refuse_new_folder(&folder).map_err(|error| Failure::of(&error))?;
+        super::places::new_folder(&folder)?;
         let name = folder
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());

@@ -113,8 +113,7 @@ impl Args {
             } => {
                 // Of a fleet that is there the signer has more to say.
                 if !fleet.fleet.join("fleet.json").exists() {
-                    outhaul_load::refuse_folder(&fleet.fleet)
-                        .map_err(|error| Failure::of(&error))?;
+                    super::places::folder(&fleet.fleet)?;
                 }
                 #[expect(
                     clippy::disallowed_methods,

@@ -203,7 +203,7 @@ fn keygen(out: &Path, output: Output) -> Result<Exit, Failure> {
         return Err(Failure::say(failure::USAGE, message)
             .help("choose another file: what was sealed for a lost key stays sealed"));
     }
-    outhaul_load::refuse_file(out, "a key", |_| false).map_err(|error| Failure::of(&error))?;
+    super::places::file(out, "a key", |_| false)?;
     let key = Identity::generate();
     key.save(out)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;

@@ -115,13 +115,11 @@ impl Args {
     /// Refuses to write over what is neither a slip nor a picture of one, and where Outhaul writes nothing.
     fn refuse_places(&self) -> Result<(), Failure> {
         let slip = |there: &[u8]| Slip::from_bytes(there).is_ok();
-        outhaul_load::refuse_file(&self.out, "a slip", slip)
-            .map_err(|error| Failure::of(&error))?;
+        super::places::file(&self.out, "a slip", slip)?;
         let Some(png) = &self.png else {
             return Ok(());
         };
-        outhaul_load::refuse_file(png, "a picture of a QR code", png::is_of_a_code)
-            .map_err(|error| Failure::of(&error))?;
+        super::places::file(png, "a picture of a QR code", png::is_of_a_code)?;
         if *png == self.out {
             let text = "`--out` and `--png` name one file";
             return Err(Failure::say(failure::USAGE, text).help("name two"));

@@ -37,7 +37,9 @@ impl SourceArgs {
         let mut sources = SourceMap::parse(&self.sources).map_err(usage)?;
         sources.allow_hosts(&self.allow_hosts).map_err(usage)?;
         if let Some(cache) = &self.cache {
-            outhaul_load::refuse_folder(cache).map_err(|error| Failure::of(&error))?;
+            super::places::folder(cache)?;
+            outhaul_load::refuse_sources(cache, sources.folders())
+                .map_err(|error| Failure::of(&error))?;
         }
         Ok((
             sources,

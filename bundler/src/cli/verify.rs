@@ -79,7 +79,7 @@ impl Args {
     /// [`Failure`]
     pub fn run(self) -> Result<Exit, Failure> {
         if let Some(folder) = &self.attestations {
-            outhaul_load::refuse_folder(folder).map_err(|error| Failure::of(&error))?;
+            super::places::folder(folder)?;
         }
         let root = self.root()?;
         #[expect(

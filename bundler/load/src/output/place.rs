@@ -8,6 +8,7 @@ use std::path::Path;
 
 use outhaul_git::program::Git;
 use outhaul_kit::belongs::resolved as absolute;
+use outhaul_kit::text;
 use outhaul_place::{NoPlace, PlaceRefused, folder_of, working_tree};
 
 /// Refuses `folder` as a place to write to, for a command that reads no control plane.
@@ -43,6 +44,29 @@ pub fn refuse_file(
 ) -> Result<(), PlaceRefused> {
     outhaul_place::refuse_file(file, what, is_same)?;
     Ok(refuse_control_plane(&folder_of(file), file)?)
+}
+
+/// Refuses `path` when it is one of `sources`, the local copies of repositories, or lies in one: what is written there is read as the content
+/// of an application.
+///
+/// # Errors
+/// [`PlaceRefused`]
+pub fn refuse_sources<'p>(
+    path: &Path,
+    sources: impl IntoIterator<Item = &'p Path>,
+) -> Result<(), PlaceRefused> {
+    let out = absolute(path);
+    let mut sources = sources.into_iter();
+    match sources.find(|source| out.starts_with(absolute(source))) {
+        Some(source) => {
+            let what = format!(
+                "in the local copy `{}` of a repository (`sources`)",
+                text::path(source)
+            );
+            Err(NoPlace::new(path, what, "a place outside it").into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a place in `folder`, which was `named`, when that is in a working copy of a control plane's repository: the branch of an

@@ -102,7 +102,7 @@ pub(super) struct OciArgs {
 
 impl WebArgs {
     pub(super) fn run(&self) -> Result<Exit, Failure> {
-        outhaul_load::refuse_folder(&self.to).map_err(|error| Failure::of(&error))?;
+        crate::cli::places::folder(&self.to)?;
         // A disk that is not mounted is not made up.
         let target = WebFolder::open(&self.to).map_err(|error| Failure::file(&error))?;
         self.common.publish(target, &self.to.display().to_string())

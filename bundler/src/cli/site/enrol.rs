@@ -67,7 +67,7 @@ impl Args {
             there = Kit::from_bytes(bytes).ok();
             there.is_some()
         };
-        outhaul_load::refuse_file(&self.out, "a kit", kit).map_err(|error| Failure::of(&error))?;
+        crate::cli::places::file(&self.out, "a kit", kit)?;
         let fleet = Fleet::open(&self.enrolment.fleet).map_err(fleet_failure)?;
         if let Some(there) = there {
             refuse_kit_of_other(&there, &self.out, self.enrolment.site.as_str(), fleet.id())?;

@@ -61,7 +61,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        outhaul_load::refuse_folder(&self.stick).map_err(|error| Failure::of(&error))?;
+        crate::cli::places::folder(&self.stick)?;
         let fleet = Fleet::open(&self.enrolment.fleet).map_err(fleet_failure)?;
         // A stick that is not mounted is not made up.
         let media = Media::open(&self.stick).map_err(|error| Failure::file(&error))?;

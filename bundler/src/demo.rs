@@ -77,12 +77,43 @@ pub enum DemoError {
     },
 }
 
+/// What to do where disk or system refuse.
+const ROOM: &str = "see that the disk has room and can be written to (`df`), or name a folder on another one with `--keep DIR`, or in `TMPDIR` \
+                    where nothing is kept; then run it again";
+
+impl DemoError {
+    /// Whether a program of the demo failed for the machine that it runs on: by its exit code, or by what the system said to it.
+    fn is_of_the_machine(&self) -> bool {
+        let Self::Command { code, said, .. } = self else {
+            return false;
+        };
+        let environment = format!("exit status: {}", FailureClass::Environment.code());
+        *code == environment || SYSTEM_ERRORS.iter().any(|error| said.contains(error))
+    }
+}
+
+/// What the system says of a disk that takes no more, in the words of programs that have no exit code for it.
+const SYSTEM_ERRORS: [&str; 3] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "Read-only file system",
+];
+
 impl Classified for DemoError {
     fn class(&self) -> FailureClass {
         match self {
             Self::InUse { .. } => FailureClass::Usage,
             Self::Io { .. } | Self::Programs { .. } => FailureClass::Environment,
+            _ if self.is_of_the_machine() => FailureClass::Environment,
             _ => FailureClass::Internal,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Io { .. } => Some(ROOM.to_owned()),
+            Self::Command { .. } if self.is_of_the_machine() => Some(ROOM.to_owned()),
+            _ => None,
         }
     }
 }

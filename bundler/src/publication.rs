@@ -7,9 +7,9 @@
 use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
-use outhaul_control::Diagnostics;
 use outhaul_control::overriding::Override;
-use outhaul_git::source::{GitReference, local_folder, normal_url};
+use outhaul_control::{ControlPlane, Diagnostics};
+use outhaul_git::source::{Cache, GitReference, SourceMap, local_folder, normal_url};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::pipeline::Platform;
@@ -119,14 +119,13 @@ impl Classified for OwnBranch {
 
 /// Refuses `target`, reached at `url`, when the control plane of `request` is read from that branch.
 fn refuse_own_branch(
-    platform: &Platform,
+    (plane, sources): (&ControlPlane, &SourceMap),
     request: &LoadRequest,
     (target, url): (&BranchTarget, &str),
 ) -> Result<(), OwnBranch> {
-    let plane = &platform.control_plane;
     let repository = |url: &str, branch: &str| {
         let reference = GitReference::Branch(branch.to_owned());
-        let mapped = platform.sources.resolve(url, &reference);
+        let mapped = sources.resolve(url, &reference);
         match mapped.or_else(|| local_folder(url)) {
             Some(folder) => {
                 let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -166,6 +165,48 @@ fn refuse_own_branch(
     }
 }
 
+/// The newest commit of the branch that `publication` goes to; `None` where there is no such branch.
+///
+/// # Errors
+/// [`PublicationError`] when it cannot be reached.
+pub fn tip(
+    plane: &ControlPlane,
+    request: &LoadRequest,
+    publication: &Publication<'_>,
+) -> Result<Option<String>, PublicationError> {
+    let read = (&request.sources, &request.cache);
+    let (_, repository, _) = opened(plane, read, request, publication)?;
+    let tip = repository.tip().map_err(ProposeError::from)?;
+    Ok(tip)
+}
+
+/// The platform repository, with its target as it was named, and the forge that it is on.
+fn opened(
+    plane: &ControlPlane,
+    (sources, cache): (&SourceMap, &Cache),
+    request: &LoadRequest,
+    publication: &Publication<'_>,
+) -> Result<(BranchTarget, PlatformRepository, Option<ForgeKind>), PublicationError> {
+    let choice = publication.target;
+    let target = BranchTarget::of(plane, choice)?;
+    let reference = GitReference::Branch(target.branch.clone());
+    let is_given = choice.to.is_some();
+    let url =
+        branch::where_to(&target.url, &reference, is_given, sources).map_err(ProposeError::from)?;
+    refuse_own_branch((plane, sources), request, (&target, &url))?;
+    let kind = publication
+        .forge
+        .or_else(|| ForgeKind::of_host(&target.url));
+    let credential = credential(&url, kind, publication.token.as_ref());
+    let reached = BranchTarget {
+        url,
+        ..target.clone()
+    };
+    let repository =
+        PlatformRepository::open(reached, cache, credential).map_err(ProposeError::from)?;
+    Ok((target, repository, kind))
+}
+
 /// Publishes `platform`, which was loaded by `request`.
 ///
 /// # Errors
@@ -184,23 +225,9 @@ pub fn publish(
         error => PublicationError::Propose(error),
     };
     let not_published = |error: PublishError| failed(error.into());
-    let choice = publication.target;
-    let target = BranchTarget::of(&platform.control_plane, choice)?;
-    let reference = GitReference::Branch(target.branch.clone());
-    let is_given = choice.to.is_some();
-    let url = branch::where_to(&target.url, &reference, is_given, &platform.sources)
-        .map_err(not_published)?;
-    refuse_own_branch(platform, request, (&target, &url))?;
-    let kind = publication
-        .forge
-        .or_else(|| ForgeKind::of_host(&target.url));
-    let credential = credential(&url, kind, publication.token.as_ref());
-    let reached = BranchTarget {
-        url,
-        ..target.clone()
-    };
-    let repository =
-        PlatformRepository::open(reached, &platform.cache, credential).map_err(not_published)?;
+    let plane = &platform.control_plane;
+    let read = (&platform.sources, &platform.cache);
+    let (target, repository, kind) = opened(plane, read, request, &publication)?;
     let tree = branch::tree(platform).map_err(PublicationError::Findings)?;
     let desired = Desired {
         overridden: publication.overridden,

@@ -30,6 +30,7 @@ mod hook;
 mod server;
 mod state;
 mod steps;
+mod written;
 
 pub use config::{BundleConfig, EnvironmentConfig, GitConfig, PromoteConfig, ServeConfig};
 pub use hook::knows_secret;

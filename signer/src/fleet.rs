@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::durable::{self, FileError, PUBLIC_MODE};
 use crate::key::{PublicKey, Secret};
+use crate::trust::walk::Walk;
 
 mod attest;
 mod clock;
@@ -237,6 +238,16 @@ impl Fleet {
             &self.metadata_folder().join(name),
             MAX_STATE_BYTES,
         )?)
+    }
+
+    /// Whether this fleet signed these bytes as a timestamp, by the keys of its newest root metadata.
+    ///
+    /// # Errors
+    /// [`FleetError`] when that root cannot be read.
+    pub fn has_signed_timestamp(&self, bytes: &[u8]) -> Result<bool, FleetError> {
+        let root = self.newest_root_bytes()?;
+        let walk = Walk::from_root(&root);
+        Ok(walk.is_ok_and(|walk| walk.has_signed_timestamp(bytes)))
     }
 
     /// Every published root metadata, version 1 first: what a new site's kit carries, so that the fleet can

@@ -113,6 +113,11 @@ impl Removal {
 
     /// For people: the list, what is safe, and what to do.
     pub fn explain(&self) -> String {
+        self.explain_with("nothing was written")
+    }
+
+    /// The same, where something else was written before: `left` says what is as it was.
+    pub fn explain_with(&self, left: &str) -> String {
         let mut text = format!("error: {self}\n");
         for one in &self.removed {
             // Writing to a text does not fail.
@@ -120,7 +125,7 @@ impl Removal {
         }
         let _ = writeln!(
             text,
-            "help: nothing was written. Look for what was lost: a policy, a label, a branch. If all of these \
+            "help: {left}. Look for what was lost: a policy, a label, a branch. If all of these \
              are to go,\n      commit this to the environment's control plane and run it again:"
         );
         for line in self.acknowledgement().lines() {

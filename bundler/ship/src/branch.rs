@@ -218,6 +218,17 @@ pub enum PublishError {
         /// The branch.
         branch: String,
     },
+    /// It is a branch of a control plane.
+    #[error(
+        "the branch holds a control plane, `{path}` has its {what}: what is published there would be read as a part of it\nhelp: name \
+         another branch with `--branch` or another repository with `--to` (for `outhaul serve`: `branch`, `to`)"
+    )]
+    ControlPlane {
+        /// The file that shows it.
+        path: String,
+        /// What is in it.
+        what: String,
+    },
     /// The program failed here, or there is no place for a copy.
     #[error(transparent)]
     Store(StoreError),
@@ -347,6 +358,14 @@ impl PlatformRepository {
     /// Where it goes.
     pub fn target(&self) -> &BranchTarget {
         &self.target
+    }
+
+    /// The newest commit of the branch; `None` where there is no such branch.
+    ///
+    /// # Errors
+    /// [`PublishError`] when the repository cannot be reached.
+    pub fn tip(&self) -> Result<Option<String>, PublishError> {
+        Ok(self.store.fetch(&self.target.branch)?)
     }
 
     /// Makes the branch hold `desired`, by one commit, when it does not yet.

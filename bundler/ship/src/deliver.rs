@@ -24,6 +24,7 @@ use outhaul_signer::media;
 use crate::assemble::UnsignedBundle;
 
 pub mod medium;
+pub mod published;
 
 pub use medium::{copy_file, copy_verified};
 
@@ -213,57 +214,8 @@ fn compressed_beside(target: &Path) -> PathBuf {
 }
 
 /// Where clients look for what leads to everything else.
-fn timestamp_path() -> PathBuf {
+pub(crate) fn timestamp_path() -> PathBuf {
     Path::new("metadata").join("timestamp.json")
-}
-
-/// Refuses a folder in which a link stands where files of a bundle go. One that is not there yet is fine.
-///
-/// # Errors
-/// [`DeliverError::File`]
-pub fn check_folder(folder: &Path) -> Result<(), DeliverError> {
-    if !folder.exists() {
-        return Ok(());
-    }
-    let media = Media::open(folder)?;
-    media.open_file(&timestamp_path())?;
-    for path in ["targets/index.json", "blobs/sha256/blob"] {
-        media.open_file(Path::new(path))?;
-    }
-    Ok(())
-}
-
-/// Whether `folder` has what the bundle file `bundle` brings: its index, and a timestamp that is as new.
-///
-/// # Errors
-/// [`DeliverError`] when the bundle or the folder cannot be read.
-pub fn is_published(
-    bundle: &Path,
-    index_target: &str,
-    folder: &Path,
-) -> Result<bool, DeliverError> {
-    if !folder.exists() {
-        return Ok(false);
-    }
-    let media = Media::open(folder)?;
-    if media
-        .open_file(&Path::new("targets").join(index_target))?
-        .is_none()
-    {
-        return Ok(false);
-    }
-    let mut reader = BundleReader::new(open(bundle)?, Limits::default());
-    let metadata = reader
-        .read_metadata()
-        .map_err(|source| DeliverError::Read {
-            path: bundle.to_path_buf(),
-            source,
-        })?;
-    let timestamp = metadata
-        .iter()
-        .find(|(name, _)| name.as_str() == "timestamp.json");
-    let own = timestamp.and_then(|(_, bytes)| version_of(bytes));
-    Ok(own <= version_there(&media)?)
 }
 
 /// The version of the timestamp that a published folder has.

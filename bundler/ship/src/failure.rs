@@ -5,6 +5,7 @@
 use std::error::Error;
 
 use outhaul_git::store::StoreError;
+use outhaul_kit::durable::Unexpected;
 use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
 use outhaul_kit::suggest::{did_you_mean, nearest};
@@ -53,9 +54,10 @@ impl Classified for PublishError {
             | Self::Refused { .. }
             | Self::Taken { .. }
             | Self::Moved { .. } => Refused,
-            Self::Plan(_) | Self::Store(StoreError::BadBranch { .. }) | Self::CheckedOut { .. } => {
-                Usage
-            }
+            Self::Plan(_)
+            | Self::Store(StoreError::BadBranch { .. })
+            | Self::CheckedOut { .. }
+            | Self::ControlPlane { .. } => Usage,
             _ => Environment,
         }
     }
@@ -125,6 +127,7 @@ impl Classified for ProduceError {
             | Self::Last(_)
             | Self::Lock(_)
             | Self::Place { .. }
+            | Self::Published(_)
             | Self::Sites(_)
             | Self::Spool(_) => Environment,
             Self::Assemble(_)
@@ -161,6 +164,9 @@ impl Classified for ProduceError {
             Self::Collect(CollectError::Source { source, .. }) => {
                 format!("{}\nhelp: nothing was written", source.help())
             }
+            Self::Assemble(AssembleError::Spool(_)) | Self::Collect(CollectError::Spool(_)) => {
+                TEMPORARY.to_owned()
+            }
             Self::Assemble(_)
             | Self::Collect(_)
             | Self::Strict(_)
@@ -186,6 +192,14 @@ impl Classified for ProduceError {
             Self::Fleet(error) => return error.help(),
             Self::Forbidden(refusal) => refusal.help.clone(),
             Self::Keep(error) | Self::Last(ShippedError::File(error)) => error.help(),
+            Self::Published(error) => {
+                let inner = error.source.get_ref();
+                let first = match inner.and_then(|inner| inner.downcast_ref::<Unexpected>()) {
+                    Some(_) => "move it away".to_owned(),
+                    None => error.help(),
+                };
+                format!("{first}, or publish to another folder (`--publish`), and run it again; no number was used")
+            }
             Self::Place { .. } => {
                 "see what it is and move it away, or choose another folder, and run it again".to_owned()
             }
@@ -217,12 +231,16 @@ impl Classified for ProduceError {
             | Self::Last(_)
             | Self::Lock(_)
             | Self::Removals { .. }
-            | Self::Exclusive { .. }
-            | Self::Spool(_) => return None,
+            | Self::Exclusive { .. } => return None,
+            Self::Spool(_) => TEMPORARY.to_owned(),
         };
         Some(help)
     }
 }
+
+/// What to do where the folder for temporary files fails.
+const TEMPORARY: &str = "make room there, or name another folder for temporary files in `TMPDIR`, and run it again; it needs as much as the \
+                         contents of the largest bundle";
 
 impl Classified for CopyError {
     fn class(&self) -> FailureClass {

@@ -17,6 +17,5 @@ mod destination;
 mod failure;
 pub mod folder;
 mod lock;
-pub mod outcome;
 pub mod stream;
 pub mod verify;

@@ -374,7 +374,6 @@ fn stream(
         }
     }
     let number = fleet.next_number(role)?;
-    check_place(request, &file_of(request, name, environment, number))?;
     // What an earlier bundle's file holds is read from it now.
     spool.confirm();
     let mut built = build(number, spool)?;
@@ -383,6 +382,8 @@ fn stream(
         // Last: no two seals are alike, and nobody compares this one.
         built.bundle = built.bundle.seal(readers)?;
     }
+    let file = file_of(request, name, environment, number);
+    check_place(request, &file, (role, &built.bundle.index))?;
     let policies = plan.delivery.expires_days.as_ref().map(|days| days.value);
     let expires = validity::of_bundle(request.issued, request.expires_days, policies)?;
     let index_bytes = built.bundle.index_bytes.clone();
@@ -426,7 +427,7 @@ fn ship_ready(
     };
     let (cluster_type, environment) = (plan.cluster_type, &platform.rendering.environment);
     let file = file_of(request, cluster_type, environment, sign.number);
-    check_place(request, &file)?;
+    check_place(request, &file, (&plan.role, &ready.bundle.index))?;
     let signed = signing::sign(fleet, sign, secret)?;
     let made = (ready.bundle, ready.plain);
     let signer = fleet.statement_signer(secret)?;

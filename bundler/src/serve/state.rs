@@ -50,6 +50,9 @@ pub struct LastRun {
     pub snapshot: Digest,
     /// What stays as it was, or is left out, because it is broken, and why: one line each.
     pub broken: Vec<String>,
+    /// Digest of how what was written lies there; absent where it was not looked at yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Digest>,
 }
 
 /// Why an environment could not be done.

@@ -16,9 +16,11 @@ use outhaul_signer::key::Secret;
 
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{EnvironmentMemory, LastRun};
+use super::written;
+use crate::outcome;
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::Registries;
-use outhaul_control::Diagnostics;
+use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::format_count::assignments;
 use outhaul_load::LoadRequest;
@@ -34,8 +36,7 @@ use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
-use outhaul_ship::outcome;
-use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production, copies};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 use outhaul_sites::Sites;
 
 /// Why an environment, or the chain, could not be done.
@@ -106,8 +107,17 @@ pub(super) fn bring(
     let loaded = pipeline::load(request, None).map_err(|all| RoundProblem::findings(&all))?;
     let snapshot = loaded.snapshot.digest;
     let key = key(one, &loaded);
-    if known.done.as_ref().is_some_and(|done| done.key == key) && is_in_place(one, &loaded) {
-        return Ok(None);
+    if let Some(done) = known.done.as_ref().filter(|done| done.key == key)
+        && done.written.is_some()
+    {
+        let plane = &loaded.control_plane;
+        let tip = match &one.git {
+            Some(config) => tip(config, request, plane)?,
+            None => None,
+        };
+        if done.written == written::now(one, plane, tip.as_deref()) {
+            return Ok(None);
+        }
     }
     // What was read is what is rendered: no scheduler is asked twice.
     let platform = pipeline::render(
@@ -131,9 +141,10 @@ pub(super) fn bring(
     if let Some(config) = &one.bundle {
         bundle(config, request, &platform, now, lines, &mut broken)?;
     }
-    if let Some(config) = &one.git {
-        git(config, request, &platform, lines, &mut broken)?;
-    }
+    let tip = match &one.git {
+        Some(config) => git(config, request, &platform, lines, &mut broken)?,
+        None => None,
+    };
     if !platform.is_whole() {
         let findings = isolation::one_line_each(&platform.broken_of([]));
         broken.extend(findings.lines().map(str::to_owned));
@@ -142,37 +153,8 @@ pub(super) fn bring(
         key,
         snapshot,
         broken: broken.into_iter().collect(),
+        written: written::now(one, &platform.control_plane, tip.as_deref()),
     }))
-}
-
-/// Whether the folders that bundles went to, and the bundles that the fleet keeps, are still there. Those of a cluster type that left the
-/// environment are not looked for: nothing makes them again.
-fn is_in_place(one: &EnvironmentConfig, loaded: &Loaded) -> bool {
-    let Some(config) = &one.bundle else {
-        return true;
-    };
-    // What cannot be opened is reported when it is used.
-    let Ok(fleet) = Fleet::open(&config.fleet) else {
-        return false;
-    };
-    let streams = fleet.streams().values();
-    let types = streams
-        .filter(|stream| stream.environment == one.name)
-        .map(|stream| stream.cluster_type.clone());
-    let is_wanted = |name: &String| loaded.control_plane.cluster_types.contains_key(name);
-    let cluster_types: Vec<String> = types.filter(is_wanted).collect();
-    if cluster_types.is_empty() {
-        return true;
-    }
-    let kept = copies::kept_or_lost(&fleet, Some(&one.name), &cluster_types);
-    let Ok(kept) = kept else {
-        // No bundle was made of it yet.
-        return true;
-    };
-    let mut folders = [Some(&config.out), config.publish.as_ref()]
-        .into_iter()
-        .flatten();
-    kept.lost.is_empty() && (kept.bundles.is_empty() || folders.all(|folder| folder.is_dir()))
 }
 
 /// Nothing of an environment is shipped from a base commit that no gate let in. What a person overrode when making a
@@ -205,6 +187,11 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
             Sites::of(fleet).orders_of(roles)
         });
         let _ = writeln!(text, "{orders:?}");
+        // A site whose cluster type left the environment is reported until it follows another stream.
+        let sites = fleet.as_ref().and_then(|fleet| Sites::of(fleet).all().ok());
+        for site in sites.iter().flatten() {
+            let _ = writeln!(text, "{} {}", site.site, site.stream_name());
+        }
         // An answer to a request for a signature ships what waits for it.
         let _ = writeln!(text, "{:?}", fleet.as_ref().map(Fleet::answers));
         let _ = writeln!(text, "{:?}", outhaul_load::payload_sources(loaded));
@@ -273,6 +260,9 @@ fn said_of(
         if let Some(why) = &one.suppressed {
             lines.push(format!("{stream}: no bundle, it {why}"));
         }
+        for text in &one.restored {
+            lines.push(format!("{stream}: {text}"));
+        }
         if let Some(why) = &one.because {
             lines.push(format!(
                 "{stream}: {why}; number {} is made in its place",
@@ -280,7 +270,7 @@ fn said_of(
             ));
         }
         if let Some(waiting) = &one.waiting {
-            lines.push(format!(
+            broken.insert(format!(
                 "{stream}: bundle {} waits for signatures ({} of {}): {}",
                 one.number,
                 waiting.found,
@@ -313,12 +303,17 @@ fn said_of(
     for (stream, sites) in &made.orphans {
         let names: Vec<&str> = sites.iter().map(Name::as_str).collect();
         let cluster_type = stream.rsplit('/').next().unwrap_or_default();
-        lines.push(format!(
+        // Wrong for as long as it is so, as `outhaul bundle` has it.
+        broken.insert(format!(
             "{cluster_type}: no bundle, the environment has no such cluster type; it is followed by {}",
             names.join(", ")
         ));
     }
     // What nobody reads a terminal for: with each new bundle, as long as it is so.
+    if made.uncertain.has_errors() {
+        let findings = isolation::one_line_each(&made.uncertain);
+        broken.extend(findings.lines().map(str::to_owned));
+    }
     if made.streams.iter().any(|one| one.changed) {
         let mut noted = made.uncertain.clone();
         noted.append(outhaul_check::beside_bundles(platform, &[]));
@@ -364,14 +359,9 @@ fn produce_problem(error: &ProduceError) -> RoundProblem {
     }
 }
 
-fn git(
-    config: &GitConfig,
-    request: &LoadRequest,
-    platform: &Platform,
-    lines: &mut Vec<String>,
-    broken: &mut BTreeSet<String>,
-) -> Result<(), RoundProblem> {
-    let publication = Publication {
+/// Where and how an environment is published.
+fn publication(config: &GitConfig) -> Result<Publication<'_>, RoundProblem> {
+    Ok(Publication {
         target: TargetChoice {
             to: config.to.as_deref(),
             gitops_repo: config.gitops_repo.as_deref(),
@@ -388,7 +378,28 @@ fn git(
             project: config.project.as_deref(),
             authority: config.forge_ca.as_deref(),
         }),
-    };
+    })
+}
+
+/// The newest commit of the branch that an environment is published to.
+fn tip(
+    config: &GitConfig,
+    request: &LoadRequest,
+    plane: &ControlPlane,
+) -> Result<Option<String>, RoundProblem> {
+    let found = publication::tip(plane, request, &publication(config)?);
+    found.map_err(|error| publish_problem(&error))
+}
+
+/// Publishes it; returns the newest commit of the branch that it goes to.
+fn git(
+    config: &GitConfig,
+    request: &LoadRequest,
+    platform: &Platform,
+    lines: &mut Vec<String>,
+    broken: &mut BTreeSet<String>,
+) -> Result<Option<String>, RoundProblem> {
+    let publication = publication(config)?;
     let done = publication::publish(platform, request, publication)
         .map_err(|error| publish_problem(&error))?;
     let branch = &done.target.branch;
@@ -420,14 +431,17 @@ fn git(
         ));
     }
     kept(platform, &done.plan.isolation, broken);
-    Ok(())
+    match done.proposed {
+        Some(_) => tip(config, request, &platform.control_plane),
+        None => Ok(done.commit),
+    }
 }
 
 fn publish_problem(error: &PublicationError) -> RoundProblem {
     match error {
         PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
             PlanError::Removal(removal),
-        ))) => RoundProblem::sentence(removal.explain()),
+        ))) => RoundProblem::sentence(removal.explain_with("the branch is as it was")),
         PublicationError::AllBroken { findings, error } => {
             let mut problem = RoundProblem::findings(findings);
             let _ = write!(problem.text, "\nhelp: {error}");

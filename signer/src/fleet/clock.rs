@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 
 use super::{Fleet, FleetError};
-use crate::clock::{implausible, implausible_typed};
+use crate::clock::{Implausible, implausible, implausible_typed};
 
 impl Fleet {
     /// The time to sign with: what was `typed`, else what the `clock` shows.
@@ -41,15 +41,22 @@ impl Fleet {
     /// [`FleetError::Option`] states by how much it is off; nothing was signed.
     pub fn refuse_implausible_clock(&self, clock: Timestamp) -> Result<(), FleetError> {
         let newest = self.published()?.timestamp.issued;
-        match implausible(clock, newest) {
-            None => Ok(()),
-            Some(problem) => Err(FleetError::Option {
-                problem: format!(
-                    "{problem}; nothing was signed\nhelp: sites would accept that time: set this \
-                     machine's clock, or, when the clock is right, type the time that is to be signed \
-                     (`outhaul … --issued TIME`, `outhaul-signer --now TIME …`)"
-                ),
-            }),
-        }
+        let Some(problem) = implausible(clock, newest) else {
+            return Ok(());
+        };
+        let help = match problem {
+            // An earlier time is refused when it is typed, too.
+            Implausible::Behind { .. } => {
+                "sites never go back behind a time that was signed: set this machine's clock, or, when the clock is right and a \
+                 wrong time was signed, `outhaul-signer --now TIME … rotate FLEET online` is the way back"
+            }
+            Implausible::Ahead { .. } => {
+                "sites would accept that time: set this machine's clock, or, when the clock is right, type the time that is to be \
+                 signed (`outhaul … --issued TIME`, `outhaul-signer --now TIME …`)"
+            }
+        };
+        Err(FleetError::Option {
+            problem: format!("{problem}; nothing was signed\nhelp: {help}"),
+        })
     }
 }

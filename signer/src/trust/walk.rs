@@ -118,6 +118,11 @@ impl Walk {
         &self.set
     }
 
+    /// Whether the newest root's keys signed these bytes as a timestamp, whatever its version and dates are.
+    pub(crate) fn has_signed_timestamp(mut self, bytes: &[u8]) -> bool {
+        self.set.update_timestamp(bytes, NO_DATE).is_ok()
+    }
+
     /// Follows the chain of root metadata to its end. `each` sees every root that became trusted.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
 //! What a platform branch holds, as far as it matters for what is to be there.
 //!
 //! What comes in: the copy of a repository, a commit, a path and what is desired. What goes out: a
-//! [`BranchFiles`] to plan from. It decides nothing and changes nothing.
+//! [`BranchFiles`] to plan from, or a refusal of a branch that is a control plane's. It changes nothing.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use outhaul_control::diagnostic::{Diagnostics, SourceFile};
+use outhaul_control::kinds::{self, Object};
 use outhaul_git::source::{self, SourceError, TreeLimits};
 use outhaul_git::store::BranchStore;
 
@@ -30,6 +33,9 @@ pub(super) fn read(
     // Its content is verified where the plan is made.
     let known = record.as_ref();
     let known = known.and_then(|file| Record::parse(&file.bytes).ok());
+    if known.is_none() {
+        refuse_control_plane(&opened)?;
+    }
     let owned = known.map(|record| record.files).unwrap_or_default();
     there.record = record.map(|file| file.bytes);
     let others = RefCell::new(BTreeSet::new());
@@ -49,6 +55,39 @@ pub(super) fn read(
     root_is_free(&opened, root)?;
     Ok(there)
 }
+
+/// Refuses a branch that a control plane is read from, by what it holds: the same branch may be reached by many URLs, and in a clone.
+fn refuse_control_plane(opened: &source::OpenedSource) -> Result<(), PublishError> {
+    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+    for file in opened.tree("", &is_yaml, &LIMITS)?.files {
+        let Ok(text) = String::from_utf8(file.bytes) else {
+            continue;
+        };
+        // Nothing else is parsed: it may be a large platform that somebody else rendered.
+        if !MARKS.iter().any(|mark| text.contains(mark)) {
+            continue;
+        }
+        let name = file.path.clone();
+        let source = Arc::new(SourceFile { name, text });
+        let objects = kinds::read_file_without_sites(&source, &mut Diagnostics::new());
+        let of_plane = objects.into_iter().find(|object| {
+            matches!(
+                object,
+                Object::BaseRepo(_) | Object::ClusterType(_) | Object::Environment(_)
+            )
+        });
+        if let Some(object) = of_plane {
+            return Err(PublishError::ControlPlane {
+                path: file.path,
+                what: format!("{} `{}`", object.kind(), object.name()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The kinds that a control plane cannot do without, as its files name them.
+const MARKS: [&str; 3] = ["BaseRepo", "ClusterType", "Environment"];
 
 /// A file of somebody else must not stand where the published folder would be.
 fn root_is_free(opened: &source::OpenedSource, root: &str) -> Result<(), PublishError> {

@@ -166,6 +166,7 @@ pub(super) fn waits(
         assignments: plan.assignments.len(),
         suppressed: None,
         because: None,
+        restored: Vec::new(),
         waiting: Some(waiting),
     }
 }

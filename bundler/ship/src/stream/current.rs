@@ -20,6 +20,7 @@ use super::{
     Built, BundleRequest, ProduceError, Produced, StreamContents, record_of, shipped, vouched,
 };
 use crate::deliver;
+use crate::deliver::published::{self, TimestampThere};
 use outhaul_attest::inspect::CheckOnly;
 
 /// What became of the question.
@@ -112,14 +113,10 @@ pub(super) fn again(
     if plan.last.as_ref() != Some(&record) {
         shipped::write(&record, fleet.folder(), role)?;
     }
-    if let Some(folder) = request.publish
-        && signed
-    {
-        let target = format!("{role}/{}.index.json", index.digest.hex());
-        if !deliver::is_published(&to, &target, folder)? {
-            publish(&to, role, &same.bundle.index_bytes, folder, false)?;
-        }
-    }
+    let restored = match request.publish {
+        Some(folder) => publish_again(fleet, latest, (&to, role), folder)?,
+        None => Vec::new(),
+    };
     let file = written.then_some(to);
     let size = |file: &std::path::PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
     Ok(Current::Same(Produced {
@@ -132,8 +129,55 @@ pub(super) fn again(
         assignments: same.bundle.index.assignments.len(),
         suppressed: None,
         because: None,
+        restored,
         waiting: None,
     }))
+}
+
+/// Publishes the bundle in the file `bundle` to `folder` once more where something of it is missing there or was changed: what, in
+/// sentences.
+fn publish_again(
+    fleet: &Fleet,
+    latest: &Latest,
+    (bundle, role): (&Path, &str),
+    folder: &Path,
+) -> Result<Vec<String>, ProduceError> {
+    let index = Content {
+        digest: Digest::from_bytes(latest.index),
+        size: latest.length,
+    };
+    let differs =
+        published::difference(bundle, &index, role, folder).map_err(ProduceError::publishing)?;
+    let is_signed = |bytes: &[u8]| fleet.has_signed_timestamp(bytes).unwrap_or(true);
+    let timestamp =
+        published::leads_to(bundle, folder, &is_signed).map_err(ProduceError::publishing)?;
+    let is_foreign = timestamp == TimestampThere::Foreign;
+    let is_new = !folder.exists();
+    let mut restored = Vec::new();
+    if is_foreign {
+        restored.push(format!(
+            "`{}` was not signed by this fleet, so that every site refused it; the one of number {} took its place: see who else \
+             writes to that folder",
+            folder.join(deliver::timestamp_path()).display(),
+            latest.number
+        ));
+    }
+    match &differs {
+        None if timestamp == TimestampThere::AsNew => return Ok(restored),
+        None if timestamp == TimestampThere::Older && !is_new => restored.push(format!(
+            "`{}` did not lead to number {}, and was written again",
+            folder.join(deliver::timestamp_path()).display(),
+            latest.number
+        )),
+        Some(path) if !is_new => restored.push(format!(
+            "`{}` was gone or was changed since number {} was published, and was written again, with what else was",
+            folder.join(path).display(),
+            latest.number
+        )),
+        _ => {}
+    }
+    publish(bundle, role, &index, folder, is_foreign).map_err(ProduceError::publishing)?;
+    Ok(restored)
 }
 
 /// Whether the file is a whole bundle with the index `expected`.

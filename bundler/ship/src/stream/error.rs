@@ -136,6 +136,9 @@ pub enum ProduceError {
     /// The bundle cannot be kept in the fleet's folder.
     #[error("the bundle cannot be kept in the fleet's folder")]
     Keep(#[source] outhaul_signer::durable::FileError),
+    /// What lies in the published folder keeps the bundle from being written there.
+    #[error(transparent)]
+    Published(outhaul_signer::durable::FileError),
     /// What the centre knows of the stream's sites cannot be read.
     #[error(transparent)]
     Sites(#[from] SiteError),
@@ -173,6 +176,14 @@ pub enum ProduceError {
 }
 
 impl ProduceError {
+    /// Why nothing can be published, before a number was used.
+    pub(super) fn publishing(error: DeliverError) -> Self {
+        match error {
+            DeliverError::File(error) => Self::Published(error),
+            error => error.into(),
+        }
+    }
+
     /// The same, with what was made before, if anything was.
     pub(super) fn after(self, production: Production) -> Self {
         match production.streams.is_empty() {

@@ -70,6 +70,7 @@ impl<'a> StreamContents<'a> {
             assignments: self.assignments.len(),
             suppressed: Some(why),
             because: None,
+            restored: Vec::new(),
             waiting: None,
         }
     }

@@ -67,6 +67,8 @@ pub struct Produced {
     pub suppressed: Option<String>,
     /// Why it has a new number although nothing changed.
     pub because: Option<String>,
+    /// What of the published folder was gone or another one and was written again, in a sentence each.
+    pub restored: Vec<String>,
     /// Whose signature it waits for; nothing is shipped before.
     pub waiting: Option<AwaitedSignature>,
 }

@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_bundle::{Digest, Index};
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::SignRequest;
@@ -16,7 +16,7 @@ use super::shelf::{self, StoredBundle};
 use super::signing::Signed;
 use super::{BundleRequest, ProduceError, Produced, copies, countersigned, shipped, since};
 use crate::assemble::UnsignedBundle;
-use crate::deliver::{self, DeliverError};
+use crate::deliver::{self, DeliverError, published};
 use outhaul_record::record::Record;
 
 /// Where the bundle of a number goes.
@@ -34,11 +34,15 @@ pub(super) fn file_of(
 /// Refuses a place that cannot hold a bundle, before its number is signed.
 ///
 /// # Errors
-/// [`ProduceError::Place`] for anything but a file where the file is to go, and [`DeliverError`] for a link where the
-/// published folder has its own.
-pub(super) fn check_place(request: &BundleRequest<'_>, file: &Path) -> Result<(), ProduceError> {
+/// [`ProduceError::Place`] for anything but a file where the file is to go, and [`ProduceError::Published`] for a link, a FIFO or the like where the
+/// published folder has or gets a file of the bundle with this index.
+pub(super) fn check_place(
+    request: &BundleRequest<'_>,
+    file: &Path,
+    (role, index): (&str, &Index),
+) -> Result<(), ProduceError> {
     if let Some(folder) = request.publish {
-        deliver::check_folder(folder)?;
+        published::check_folder(folder, role, index).map_err(ProduceError::publishing)?;
     }
     match std::fs::symlink_metadata(file) {
         Ok(there) if !there.is_file() => Err(ProduceError::Place {
@@ -102,7 +106,11 @@ pub(super) fn ship(
             return Ok(());
         }
         if let Some(folder) = request.publish {
-            publish(&file, role, sign.index_bytes, folder, true)?;
+            let index = Content {
+                digest: Digest::of(sign.index_bytes),
+                size: sign.index_bytes.len() as u64,
+            };
+            publish(&file, role, &index, folder, true)?;
         }
         Ok(())
     };
@@ -123,6 +131,7 @@ pub(super) fn ship(
         assignments,
         suppressed: None,
         because: None,
+        restored: Vec::new(),
         waiting: None,
     })
 }
@@ -169,19 +178,14 @@ fn is_recorded_all_the_same(number: u64, file: &Path) {
     );
 }
 
-/// Unpacks a bundle for sites that pull it.
+/// Unpacks a bundle for sites that pull it; `index` is the one that was signed.
 pub(super) fn publish(
     file: &Path,
     role: &str,
-    index_bytes: &[u8],
+    index: &Content,
     folder: &Path,
     is_newest: bool,
 ) -> Result<(), DeliverError> {
-    let digest = Digest::of(index_bytes);
-    let expected = Content {
-        digest,
-        size: index_bytes.len() as u64,
-    };
-    let target = format!("{role}/{}.index.json", digest.hex());
-    deliver::publish_folder(file, &expected, &target, folder, is_newest)
+    let target = format!("{role}/{}.index.json", index.digest.hex());
+    deliver::publish_folder(file, index, &target, folder, is_newest)
 }

@@ -38,6 +38,7 @@ mod runner {
     pub mod lost;
     pub mod media;
     pub mod mistakes;
+    pub mod moved_back;
     pub mod named;
     pub mod places;
     pub mod projects;
@@ -51,12 +52,14 @@ mod runner {
     pub mod scheduling;
     pub mod schemas;
     pub mod serve;
+    pub mod serve_written;
     pub mod shelf;
     pub mod signed_records;
     pub mod silent;
     pub mod sites;
     pub mod standing;
     pub mod story;
+    pub mod tampered;
     pub mod teams;
     pub mod unsound;
     pub mod verbose;

@@ -107,7 +107,7 @@ impl Centre {
         command
     }
 
-    fn outhaul(&self, words: &str) -> (i32, String) {
+    pub fn outhaul(&self, words: &str) -> (i32, String) {
         let output = self.command(words).checked().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code().unwrap(), said)

@@ -58,8 +58,9 @@ pub fn check_folder(folder: &Path, role: &str, index: &Index) -> Result<(), Deli
             return Err(unusable.into());
         }
         // A folder in the place of a file.
-        if let Some(deeper) = listing.deeper.filter(|path| is_ours(path.as_os_str())) {
-            found.open_file(&deeper)?;
+        let mut deeper = listing.deeper.iter();
+        if let Some(deeper) = deeper.find(|path| is_ours(path.as_os_str())) {
+            found.open_file(deeper)?;
         }
     }
     Ok(())

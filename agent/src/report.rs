@@ -148,8 +148,6 @@ fn write_reports(
     folder: &Path,
     there: &mut OnMedium,
 ) -> Result<Exported, AgentError> {
-    // What leaves this site is known here from then on, also when the database is exchanged for an older copy.
-    tidy::keep_identity(agent)?;
     let media = Media::open(folder)?;
     there.forget_if_exchanged(&media);
     let mut exported = Exported::default();
@@ -166,6 +164,8 @@ fn write_reports(
         let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
             break;
         };
+        // What leaves this site is known here before it does, also when the database is exchanged for an older copy.
+        tidy::keep_identity(agent)?;
         let site = &agent.site;
         let name = format!(
             "{}-{}-{}-{}.reports",
@@ -230,6 +230,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
     for _ in 0..MAX_BATCHES {
         let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
         let Some(last) = batch.last() else { break };
+        tidy::keep_identity(agent)?;
         agent.heartbeat.beat();
         let answer = client.post(path::REPORTS, &lines(&batch), MAX_ANSWER_BYTES)?;
         let answer: ReportsAnswer = serde_json::from_slice(&answer).map_err(|error| {

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    let level = EnvFilter::new(cli.messages.log_level("error"));
+    // What shipping warns of stands in no answer: a bundle that is on record although the command failed.
+    let level = EnvFilter::new(cli.messages.log_level("error,outhaul_ship=warn"));
     tracing_subscriber::fmt()
         .with_writer(|| terminal::Log)
         // What colours it would be written out with the rest.

@@ -34,7 +34,7 @@ mod runner {
     pub mod isolation;
     pub mod kalypso;
     pub mod kept;
-    mod large_index;
+    pub mod large_index;
     pub mod lost;
     pub mod media;
     pub mod mistakes;

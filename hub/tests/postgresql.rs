@@ -229,7 +229,11 @@ fn what_is_wrong_with_a_server_is_said_and_nothing_is_made() {
             2,
             &["verify-full"],
         ),
-        ("mysql://db.example/hub", 2, &["begins with `postgres://`"]),
+        (
+            "mysql://db.example/hub",
+            2,
+            &["does not begin with `postgres://`"],
+        ),
     ] {
         let output = init(&hub, &centre, address);
         fails(&output, expected, parts);

@@ -72,6 +72,8 @@ pub struct Listing {
     pub deeper: Vec<PathBuf>,
     /// How many such folders there are.
     pub too_deep: usize,
+    /// The first by name of those that have a wanted name, in the place of a file.
+    pub folder_wanted: Option<PathBuf>,
 }
 
 /// By what a changed file shows. What unpacks or synchronises files sets their time as it likes: the time
@@ -325,6 +327,10 @@ impl Media {
                     FileType::Directory if self.apart.contains(&path) => {}
                     FileType::Directory if depth == bounds.depth => {
                         found.too_deep += 1;
+                        let first = found.folder_wanted.as_ref();
+                        if wanted(name) && first.is_none_or(|first| path < *first) {
+                            found.folder_wanted = Some(path.clone());
+                        }
                         found.deeper.push(path);
                         found.deeper.sort();
                         found.deeper.truncate(MAX_DEEPER);

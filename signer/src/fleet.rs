@@ -240,14 +240,25 @@ impl Fleet {
         )?)
     }
 
-    /// Whether this fleet signed these bytes as a timestamp, by the keys of its newest root metadata.
+    /// Whether this fleet signed these bytes as a timestamp: by the keys of its newest root metadata, or, up to the version that it published
+    /// last, by those of an earlier one. A rotation of keys takes effect with the next bundle or slip; a key that was removed signs no newer one.
     ///
     /// # Errors
-    /// [`FleetError`] when that root cannot be read.
+    /// [`FleetError`] when what is published cannot be read.
     pub fn has_signed_timestamp(&self, bytes: &[u8]) -> Result<bool, FleetError> {
-        let root = self.newest_root_bytes()?;
-        let walk = Walk::from_root(&root);
-        Ok(walk.is_ok_and(|walk| walk.has_signed_timestamp(bytes)))
+        let by =
+            |root: &[u8]| Walk::from_root(root).is_ok_and(|walk| walk.has_signed_timestamp(bytes));
+        if by(&self.newest_root_bytes()?) {
+            return Ok(true);
+        }
+        let last = self.published()?.timestamp.version;
+        let stated: Option<u64> = serde_json::from_slice::<serde_json::Value>(bytes)
+            .ok()
+            .and_then(|file| file.get("signed")?.get("version")?.as_u64());
+        if stated.is_none_or(|version| version > last) {
+            return Ok(false);
+        }
+        Ok(self.root_chain()?.iter().any(|root| by(root.as_bytes())))
     }
 
     /// Every published root metadata, version 1 first: what a new site's kit carries, so that the fleet can

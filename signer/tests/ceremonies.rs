@@ -50,6 +50,28 @@ fn every_key_of_a_fleet_is_rotated_and_a_site_that_missed_it_follows() {
 }
 
 #[test]
+fn a_timestamp_of_a_rotated_key_is_the_fleets_up_to_what_it_published_and_no_newer_one() {
+    let (dir, stolen) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let fleet = new_fleet(dir.path());
+    let before = publish(&fleet, 1)["timestamp.json"].clone();
+    outhaul_test_kit::folder::fill(dir.path(), stolen.path());
+    let done = fleet.change_root(&[RootChange::RotateOnline], at(ISSUED), &secret());
+    assert_eq!(done.unwrap(), Ceremony::Done { version: 2 });
+    assert!(fleet.has_signed_timestamp(&before).unwrap());
+    let thief = Fleet::open(stolen.path()).unwrap();
+    for number in 2..8 {
+        publish(&thief, number);
+    }
+    let newest = &publish(&thief, 8)["timestamp.json"];
+    assert!(thief.has_signed_timestamp(newest).unwrap());
+    assert!(!fleet.has_signed_timestamp(newest).unwrap());
+    let other = tempfile::tempdir().unwrap();
+    let of_other = publish(&new_fleet(other.path()), 1)["timestamp.json"].clone();
+    assert!(!fleet.has_signed_timestamp(&of_other).unwrap());
+    assert!(!fleet.has_signed_timestamp(b"{}").unwrap());
+}
+
+#[test]
 fn root_keys_in_three_places_change_the_root_with_two_of_them() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = InitOptions::new(secret(), at("2026-01-01T00:00:00Z"));

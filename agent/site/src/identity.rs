@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable;
 use crate::request;
-use crate::state::{SiteIdentity, StateError, outbox, site, to_json};
+use crate::state::{SiteIdentity, StateError, doing, outbox, site, to_json};
 use crate::state_folder::StateFolder;
 
 const FORMAT: &str = "outhaul.dev/site-identity/v1";
-/// Five short values.
+/// A few short values.
 const MAX_BYTES: u64 = 64 * 1024;
+/// Most numberings that are remembered: a site is numbered anew when it is restored, or when the hub asks for it.
+const MAX_BEFORE: usize = 256;
 
 /// What `site.json` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,9 +29,9 @@ pub struct FolderIdentity {
     pub site: Name,
     /// The numbering of its reports.
     epoch: Name,
-    /// The numbering before that, where there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    before: Option<Name>,
+    /// The numberings before that, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    before: Vec<Name>,
     /// At least so many reports were made under it.
     reports: u64,
 }
@@ -47,10 +49,32 @@ pub fn read(state_folder: &StateFolder) -> Option<FolderIdentity> {
 /// # Errors
 /// [`StateError::OtherSite`], [`StateError::OlderCopy`], and [`StateError::NotEnrolled`] before enrolment.
 pub fn check(state_folder: &StateFolder, db: &Connection) -> Result<SiteIdentity, StateError> {
-    let found = site(db)?;
-    let Some(known) = read(state_folder) else {
+    compared(state_folder, db).map(|both| both.found)
+}
+
+/// What the file has, and what the database has, where they agree.
+struct Both {
+    known: Option<FolderIdentity>,
+    found: SiteIdentity,
+    reports: u64,
+}
+
+fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateError> {
+    // The file first, then both rows of one moment: a service that numbers its reports anew meanwhile writes the database first.
+    let known = read(state_folder);
+    let moment = db
+        .unchecked_transaction()
+        .map_err(doing("read the site's identity"))?;
+    let found = site(&moment)?;
+    let reports = outbox::cursor(&moment)?.last;
+    drop(moment);
+    let Some(known) = known else {
         check_requests(state_folder, &found)?;
-        return Ok(found);
+        return Ok(Both {
+            known: None,
+            found,
+            reports,
+        });
     };
     if (&known.fleet, &known.site) != (&found.fleet, &found.name) {
         return Err(other(
@@ -60,24 +84,27 @@ pub fn check(state_folder: &StateFolder, db: &Connection) -> Result<SiteIdentity
             "site.json",
         ));
     }
-    let has = outbox::cursor(db)?.last;
     let older = |problem: String| StateError::OlderCopy {
         path: state_folder.database(),
         problem,
     };
-    if known.epoch == found.epoch && has < known.reports {
+    if known.epoch == found.epoch && reports < known.reports {
         let had = known.reports;
         return Err(older(format!(
-            "it knows {has} reports, and {had} were made"
+            "it knows {reports} reports, and {had} were made"
         )));
     }
-    if known.before.as_ref() == Some(&found.epoch) {
+    if known.epoch != found.epoch && known.before.contains(&found.epoch) {
         let epoch = &known.epoch;
         return Err(older(format!(
             "its reports were numbered anew since, as {epoch}"
         )));
     }
-    Ok(found)
+    Ok(Both {
+        known: Some(known),
+        found,
+        reports,
+    })
 }
 
 /// Refuses a database of another site than each request in the folder is for.
@@ -116,21 +143,27 @@ fn other(
 /// # Errors
 /// As [`check`], and [`StateError::File`] where it cannot be written.
 pub fn keep(state_folder: &StateFolder, db: &Connection) -> Result<(), StateError> {
-    let found = check(state_folder, db)?;
-    let known = read(state_folder);
-    let before = known
-        .as_ref()
-        .and_then(|known| match known.epoch == found.epoch {
-            true => known.before.clone(),
-            false => Some(known.epoch.clone()),
-        });
+    let Both {
+        known,
+        found,
+        reports,
+    } = compared(state_folder, db)?;
+    let mut before = known.as_ref().map_or(Vec::new(), |known| {
+        let mut before = known.before.clone();
+        if known.epoch != found.epoch {
+            before.push(known.epoch.clone());
+        }
+        before
+    });
+    let surplus = before.len().saturating_sub(MAX_BEFORE);
+    before.drain(..surplus);
     let now = FolderIdentity {
         format: FORMAT.to_owned(),
         fleet: found.fleet,
         site: found.name,
         epoch: found.epoch,
         before,
-        reports: outbox::cursor(db)?.last,
+        reports,
     };
     if known.as_ref() == Some(&now) {
         return Ok(());
@@ -199,5 +232,12 @@ mod tests {
         assert!(older.contains("numbered anew since, as e2"), "{older}");
         now("press-7", "e2", 2).unwrap();
         assert_eq!(read(&state_folder).unwrap().reports, 2);
+        // Once more: the first numbering is not forgotten.
+        now("press-7", "e3", 1).unwrap();
+        for former in ["e1", "e2"] {
+            let older = now("press-7", former, 99).unwrap_err().to_string();
+            assert!(older.contains("numbered anew since, as e3"), "{older}");
+        }
+        now("press-7", "e3", 2).unwrap();
     }
 }

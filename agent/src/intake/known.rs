@@ -39,24 +39,45 @@ pub(super) fn refilled(
         source.is_here_already(&listed(offer).index);
         return Ok(outcome);
     }
+    let number = offer.acceptance.number;
+    let back = match copied(agent, source, offer) {
+        Ok(None) => return Ok(outcome),
+        Ok(Some(index)) => missing.saturating_sub(missing_blobs(agent, &index)),
+        Err(error @ (AgentError::State(_) | AgentError::Stopped)) => return Err(error),
+        // The bundle is active all the same: nothing that runs needs what came.
+        Err(error) => {
+            tracing::warn!("bundle {number}: its missing blobs were not taken again: {error}");
+            return Ok(outcome);
+        }
+    };
+    tracing::warn!(
+        "bundle {number}: {missing} of its stored blobs were missing on this machine's disk, and {back} of them are taken again from what came"
+    );
+    Ok(outcome)
+}
+
+/// Copies the blobs that are missing here; `None` for a parity part, which has none.
+fn copied(
+    agent: &Agent,
+    source: &mut dyn BundleSource,
+    offer: &Offer,
+) -> Result<Option<Index>, AgentError> {
     let (index, _) = source.index(&listed(offer))?;
     let volume = source.volume(&index)?;
     if source.parity(&index)?.is_some() {
-        return Ok(outcome);
+        return Ok(None);
     }
     let mut blobs = Blobs::new(&agent.state_folder);
     agent.check_space(blobs.missing_bytes(&index.blobs))?;
     blobs.build_on(since::known(agent, volume.as_ref())?);
     let copied = source.blobs(&index, &mut blobs);
-    blobs.clear_partial()?;
+    // A download goes on from its last byte.
+    if !source.is_polled() {
+        blobs.clear_partial()?;
+    }
     copied?;
     blobs.sync()?;
-    let back = missing.saturating_sub(missing_blobs(agent, &index));
-    tracing::warn!(
-        "bundle {}: {missing} of its stored blobs were missing on this machine's disk, and {back} of them are taken again from what came",
-        index.number
-    );
-    Ok(outcome)
+    Ok(Some(index))
 }
 
 /// How many blobs of a bundle are not stored here.

@@ -102,9 +102,11 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     let mut reported: Vec<String> = Vec::new();
     // Also what an earlier step begins with, and goes on from.
     next.retain(|step| {
-        let is_new = !reported
-            .iter()
-            .any(|known| known.starts_with(step.as_str()));
+        let contains = |known: &String| {
+            let rest = known.strip_prefix(step.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', ';', ' ']))
+        };
+        let is_new = !reported.iter().any(contains);
         reported.push(step.clone());
         is_new
     });

@@ -372,7 +372,12 @@ fn the_service_writes_anew_what_is_removed_beside_its_database() {
     service.wait_for("STATUS=bundle 1 is active");
     remove(&site, &["site.json"]);
     // Its rounds follow one another; each looks first.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !site.state().join("site.json").exists() {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "it is not written anew"
+        );
         std::thread::yield_now();
     }
 }

@@ -113,7 +113,7 @@ pub enum PromoteError {
     },
     /// A commit of the branch moved it back.
     #[error(
-        "commit {made:.12} of its branch moved `{environment}` from {before} back to {commit}, without a gate\nhelp: if that is meant, give \
+        "commit {made:.12} of its branch moved `{environment}` from {before} to {commit}, which does not contain it, without a gate\nhelp: if that is meant, give \
          `--backwards`, which asks the gate and puts it on record; if it is not, revert that commit; nothing was changed"
     )]
     MovedBack {

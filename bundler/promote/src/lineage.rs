@@ -141,7 +141,7 @@ impl Branch<'_> {
         let id = &mover.made.id;
         let Some(before) = &mover.before else {
             return Ok(format!(
-                "commit {id:.12} put it there when the branch had no base"
+                "commit {id:.12} put it there, and no commit of the base is recorded before that"
             ));
         };
         let subject = record::subject(self.environment, commit);
@@ -203,7 +203,8 @@ impl Branch<'_> {
                     }
                 }
             }
-            return Ok(None);
+            // Before that nothing was read: the oldest that is known stands for the move.
+            return Ok(unread.map(|made| Mover { made, before: None }));
         }
         Ok(None)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::Object;
 use outhaul_control::model::BaseRepo;
-use outhaul_git::source::{self, OpenedSource, RecordedCommit};
+use outhaul_git::source::{self, OpenedSource, RecordedCommit, SourceError};
 
 use super::{NamedFile, PromoteError, objects, objects_of, with_commit};
 
@@ -143,9 +143,12 @@ pub(super) fn read(
     found: Result<Option<BaseFile>, PromoteError>,
 ) -> Result<BaseState, PromoteError> {
     match found {
+        // The environment's folder came later than the branch.
+        Ok(None) | Err(PromoteError::Source(SourceError::NoSuchPath { .. })) => {
+            Ok(BaseState::Missing)
+        }
         Err(PromoteError::Source(error)) if !error.is_input() => Err(PromoteError::Source(error)),
         Err(_) => Ok(BaseState::Unreadable),
-        Ok(None) => Ok(BaseState::Missing),
         Ok(Some(file)) => Ok(BaseState::At(Box::new(file))),
     }
 }

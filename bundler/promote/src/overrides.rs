@@ -69,7 +69,10 @@ pub fn find(
     }
 }
 
-/// The override that was given last for any move to `commit` in `environment`, if any.
+/// An override, and the commit that moved the base; without it, it was given before that was recorded.
+pub type ForMove = (Override, Option<String>);
+
+/// The override that was given last for any move to `commit` in `environment`, if any, with the move that it was given for.
 ///
 /// # Errors
 /// [`OverrideError`] for a record that cannot be read.
@@ -77,7 +80,7 @@ pub fn newest(
     fleet: &Path,
     environment: &str,
     commit: &str,
-) -> Result<Option<Override>, OverrideError> {
+) -> Result<Option<ForMove>, OverrideError> {
     let any = path(fleet, environment, commit, None);
     let stem = any
         .file_stem()
@@ -98,14 +101,10 @@ pub fn newest(
     let Some((_, path)) = files.max() else {
         return Ok(None);
     };
-    Ok(read(&path, environment, commit)?.map(|(given, _)| given))
+    read(&path, environment, commit)
 }
 
-fn read(
-    path: &Path,
-    environment: &str,
-    commit: &str,
-) -> Result<Option<(Override, Option<String>)>, OverrideError> {
+fn read(path: &Path, environment: &str, commit: &str) -> Result<Option<ForMove>, OverrideError> {
     let Some(bytes) = durable::read_if_present(path, MAX_BYTES)? else {
         return Ok(None);
     };

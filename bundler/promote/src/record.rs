@@ -186,7 +186,7 @@ fn passage(message: &str, environment: &str, commit: &str) -> Result<Passage, St
             "its message names no gate that was open or overridden, but `{how}`"
         ));
     };
-    match trailers.find(|line| !is_of_others(line)) {
+    match trailers.find(|line| !line.is_empty() && !is_of_others(line)) {
         Some(line) => Err(format!(
             "its message has a line that `promote` does not write: `{line}`"
         )),

@@ -95,7 +95,7 @@ pub fn passage(
     }
     // It was given for this move to the commit, not for each one to come.
     let moved_by = lineage.as_ref().map(|lineage| lineage.moved_by.as_str());
-    let mut earlier = false;
+    let mut earlier = None;
     if let Some(fleet) = fleet {
         if let Some(known) = overrides::find(fleet, environment, commit, moved_by)? {
             return Ok(Passage::Override(known));
@@ -103,17 +103,18 @@ pub fn passage(
         if let Some(given) = given {
             overrides::keep(fleet, environment, commit, moved_by, given)?;
         } else {
-            earlier = overrides::newest(fleet, environment, commit)?.is_some();
+            earlier = overrides::newest(fleet, environment, commit)?;
         }
     }
     if let Some(given) = given {
         return Ok(Passage::Override(given.clone()));
     }
     let mut problem = lineage.and_then(|lineage| lineage.problem);
-    if earlier && let Some(problem) = &mut problem {
-        problem.push_str(
-            "; an override that the fleet keeps was given for an earlier move there, and does not count for this one",
-        );
+    if let (Some((_, made_by)), Some(problem)) = (earlier, &mut problem) {
+        problem.push_str(match made_by {
+            Some(_) => "; an override that the fleet keeps was given for an earlier move there, and does not count for this one",
+            None => "; an override that the fleet keeps was given before the move was recorded with it: give it again, once",
+        });
     }
     Err(match before {
         ChainPlace::After(names, _) => ShipRefusal::NoEvidence {

@@ -76,11 +76,15 @@ pub struct UnsignedBundle {
 }
 
 impl UnsignedBundle {
-    /// The compressed form of its index, which metadata lists and the file carries; `None` for a small one.
+    /// The compressed form of its index, which metadata lists and the file carries; `None` for a small one, and for one that brings an agent:
+    /// what it replaces may be an agent that reads no such index.
     ///
     /// # Errors
     /// [`AssembleError::Compress`]
     pub fn index_compressed(&self) -> Result<Option<Vec<u8>>, AssembleError> {
+        if self.index.agent.is_some() {
+            return Ok(None);
+        }
         compressed::compressed(&self.index_bytes)
             .map_err(|problem| AssembleError::Compress { problem })
     }

@@ -188,7 +188,7 @@ pub fn publish_folder(
     }
     let target = Path::new("targets").join(index_target);
     if let Some(bytes) = reader.index_compressed() {
-        put_bytes(&media, &compressed_beside(&target), &bytes)?;
+        put_bytes(&media, &target.with_extension("json.zst"), &bytes)?;
     }
     put_bytes(&media, &target, &index_bytes)?;
     let (timestamp, rest): (Vec<_>, Vec<_>) = metadata
@@ -204,13 +204,6 @@ pub fn publish_folder(
         }
     }
     Ok(())
-}
-
-/// Where clients look for the compressed form of the index at `target` first.
-fn compressed_beside(target: &Path) -> PathBuf {
-    let mut name = target.to_path_buf().into_os_string();
-    name.push(".zst");
-    name.into()
 }
 
 /// Where clients look for what leads to everything else.

@@ -112,7 +112,9 @@ impl Args {
         let fleet = self.fleet.as_ref()?;
         let environment = index.stream.environment.as_str();
         // A record that cannot be read says nothing about the bundle.
-        overrides::newest(fleet, environment, &index.snapshot.base.commit).ok()?
+        overrides::newest(fleet, environment, &index.snapshot.base.commit)
+            .ok()?
+            .map(|(given, _)| given)
     }
 
     fn print(&self, found: &Inspection) {

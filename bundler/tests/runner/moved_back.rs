@@ -99,7 +99,9 @@ fn attack_an_ordinary_commit_moves_no_environment_back_to_what_was_promoted_once
     let hub = made.hub().to_owned();
     let promote = format!("promote --control-plane cp --to stage --commit {one} --hub {hub}");
     let (_, _, err) = made.ends(1, &promote);
-    let moved = format!("commit {revert:.12} of its branch moved `stage` from {two} back to {one}");
+    let moved = format!(
+        "commit {revert:.12} of its branch moved `stage` from {two} to {one}, which does not contain it"
+    );
     assert!(err.contains(&moved) && err.contains("--backwards"), "{err}");
     assert_eq!(made.at("stage"), revert);
     made.closes();
@@ -110,6 +112,41 @@ fn attack_an_ordinary_commit_moves_no_environment_back_to_what_was_promoted_once
     // Forwards by a commit is no way either.
     set_base(&made, "stage", two);
     made.ends(1, &bundle("stage"));
+}
+
+#[test]
+fn an_environment_whose_folder_came_later_than_its_branch_is_promoted_where_it_is() {
+    let made = GateFixture::new();
+    made.opens(&["dev"]);
+    let cp = made.path("cp");
+    let declared = made.path("cp/.environments/stage.yaml");
+    git(&cp, &["checkout", "--quiet", "main"]);
+    let text = fs::read_to_string(&declared).unwrap();
+    assert!(text.contains("path: .\n"), "{text}");
+    fs::write(&declared, text.replace("path: .\n", "path: below\n")).unwrap();
+    let base = commit(&cp, "stage has a folder");
+    made.ok("promote --control-plane cp --to dev");
+    // A branch that begins with another commit; its folder comes with the base that is asked for.
+    let was = made.base("stage");
+    let content = git(&cp, &["rev-parse", "stage^{tree}"]);
+    git(&cp, &["checkout", "--quiet", "--orphan", "later"]);
+    git(&cp, &["rm", "-r", "-f", "--quiet", "."]);
+    fs::write(cp.join("README.md"), "stage").unwrap();
+    commit(&cp, "begin");
+    git(&cp, &["read-tree", "--prefix=below/", &content]);
+    git(&cp, &["checkout-index", "--all", "--force"]);
+    let file = cp.join("below/base-repo.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace(&was, &base)).unwrap();
+    commit(&cp, "the folder");
+    git(&cp, &["branch", "--quiet", "-M", "stage"]);
+    git(&cp, &["checkout", "--quiet", "main"]);
+    made.ends(1, &bundle("stage"));
+    let hub = made.hub().to_owned();
+    made.ok(&format!(
+        "promote --control-plane cp --to stage --hub {hub}"
+    ));
+    made.ok(&bundle("stage"));
 }
 
 #[test]

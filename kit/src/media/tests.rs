@@ -211,6 +211,9 @@ fn folders_that_are_too_deep_to_be_listed_are_named_and_counted() {
     let found = fixture.media().files(BOUNDS, all).unwrap();
     let first: Vec<PathBuf> = ["a/b/w", "a/b/y", "a/b/z"].map(PathBuf::from).to_vec();
     assert_eq!((found.deeper, found.too_deep), (first, 4));
+    let wanted = |name: &OsStr| name.to_string_lossy().contains('z');
+    let found = fixture.media().files(BOUNDS, wanted).unwrap();
+    assert_eq!(found.folder_wanted, Some(PathBuf::from("a/b/z")));
 }
 
 #[test]

@@ -334,7 +334,12 @@ fn commit(
             if rows.is_empty() {
                 return Ok(());
             }
-            rows.iter().try_for_each(|row| generations::put(db, row))?;
+            for row in &rows {
+                // The service may have begun with that bundle since.
+                if generations::one(db, row.number)?.is_none() {
+                    generations::put(db, row)?;
+                }
+            }
             holds::store(db, all)
         },
         |db, author| {

@@ -278,6 +278,8 @@ fn renewed(
         epoch: state::new_epoch()?,
         ..site.clone()
     };
+    // The numbering of the backup is one of before from now on.
+    identity::keep(inside, store.read())?;
     renumber(&mut store, &signing, (&site, &next), header, options)?;
     // What stands beside a database: no backup brings it, because the database knows it better.
     holds::beside::keep(inside, store.read())?;

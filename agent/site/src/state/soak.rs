@@ -13,6 +13,9 @@ use super::clock::ClockReading;
 /// Most that one look covers, milliseconds.
 pub const MOST_OF_A_LOOK_MS: u64 = 10 * 60 * 1000;
 
+/// Most that one look in vain covers, milliseconds: while nobody looked, health may have been good.
+const MOST_OF_A_LOOK_IN_VAIN_MS: u64 = 60 * 1000;
+
 /// For how long at least health may be impossible to ask before a bundle is left for it, seconds: a program that is being replaced is back by
 /// then.
 pub const LEAST_PATIENCE_S: u32 = 10 * 60;
@@ -57,7 +60,8 @@ impl Soak {
 
     /// Counts one look on at which health could not be asked: its time proves nothing.
     pub fn look_in_vain(&mut self, reading: &ClockReading) {
-        self.unasked_ms = self.unasked_ms.saturating_add(self.covered(reading));
+        let covered = self.covered(reading).min(MOST_OF_A_LOOK_IN_VAIN_MS);
+        self.unasked_ms = self.unasked_ms.saturating_add(covered);
     }
 
     /// Whether health could not be asked for so long that nobody waits for it any more.
@@ -126,6 +130,19 @@ mod tests {
                 since_boot_ms: since_boot_s * 1000,
             }),
         }
+    }
+
+    #[test]
+    fn one_look_in_vain_after_a_long_time_in_which_nobody_looked_gives_nothing_up() {
+        let mut soak = Soak::begin(2, &at("a", 100)).unwrap();
+        soak.look(&at("a", 115));
+        soak.look_in_vain(&at("a", 115 + 15 * 60));
+        assert!(!soak.is_given_up(0));
+        // As many as there are minutes, one after the other.
+        for minute in 1..10 {
+            soak.look_in_vain(&at("a", 115 + (15 + minute) * 60));
+        }
+        assert!(soak.is_given_up(0));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outhaul_kit::{lock, text};
 use rustix::io::Errno;
@@ -17,6 +18,9 @@ use crate::same_file::SameFile;
 
 /// The second line of the lock file while the service holds it; the first is the id of its process, the third marks its settings.
 const SERVICE: &str = "service";
+/// How often a lock is tried that somebody looks at, or holds.
+const TRIES: u32 = 10;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Largest lock file, in bytes.
 const MAX_LOCK_BYTES: u64 = 64;
 
@@ -109,11 +113,14 @@ impl StateFolder {
         self.close_to_others()?;
         let path = self.root.join("lock");
         // The folder first: beside a process whose file was removed no new file appears.
-        let folder = lock::take_folder(&self.root).map_err(at("lock", &self.root))?;
-        let Some(folder) = folder else {
-            return Err(self.busy());
+        let folder = match taken(|| lock::take_folder(&self.root)) {
+            Ok(Some(folder)) => Some(folder),
+            Ok(None) => return Err(self.busy()),
+            // NFS locks no folder: the lock of the file, and its comparison before each commit, stay.
+            Err(error) if has_no_folder_locks(&error) => None,
+            Err(error) => return Err(at("lock", &self.root)(error).into()),
         };
-        let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
+        let Some(file) = taken(|| lock::take(&path)).map_err(at("open", &path))? else {
             return Err(self.busy());
         };
         // The folder was open to others until a moment ago where an earlier agent made it: the new file is not.
@@ -146,7 +153,32 @@ pub struct Lock {
     file: lock::Held,
     /// What others look at, as long as nobody removes or replaces it.
     place: SameFile,
-    _folder: lock::Held,
+    _folder: Option<lock::Held>,
+}
+
+/// Takes a lock. Whoever looks whether it is held has it for an instant (`status`): that is waited for.
+fn taken(take: impl Fn() -> io::Result<Option<lock::Held>>) -> io::Result<Option<lock::Held>> {
+    for _ in 0..TRIES {
+        if let Some(held) = take()? {
+            return Ok(Some(held));
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    take()
+}
+
+/// Whether a file system does not lock folders.
+fn has_no_folder_locks(error: &io::Error) -> bool {
+    let known = [
+        Errno::BADF,
+        Errno::ISDIR,
+        Errno::INVAL,
+        Errno::OPNOTSUPP,
+        Errno::NOLCK,
+    ];
+    known
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl Lock {

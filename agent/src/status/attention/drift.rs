@@ -22,13 +22,19 @@ use crate::state::{self, generations, inventory, key};
 /// [`AgentError`] of the store.
 pub(super) fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let db = agent.store.read();
-    let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
-        return since_lost(agent);
-    };
     let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
     if generations::all(db)?.iter().any(|g| at_work(g.state)) {
         return Ok(Vec::new());
     }
+    let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
+        return Ok(since_lost(agent).unwrap_or_else(|error| {
+            vec![Attention::of_site(
+                AttentionKind::Drift,
+                format!("what runs cannot be compared with the bundles on disk: {error}"),
+                error.help(),
+            )]
+        }));
+    };
     Ok(match differing(agent, active) {
         Ok(differing) => differing,
         Err(error) => vec![not_comparable(agent, active, error)],

@@ -59,7 +59,12 @@ pub(super) fn read(
 /// Refuses a branch that a control plane is read from, by what it holds: the same branch may be reached by many URLs, and in a clone.
 fn refuse_control_plane(opened: &source::OpenedSource) -> Result<(), PublishError> {
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
-    for file in opened.tree("", &is_yaml, &LIMITS)?.files {
+    let tree = match opened.tree("", &is_yaml, &LIMITS) {
+        // No program reads a control plane that large: it is somebody's platform.
+        Err(SourceError::TooLarge { .. }) => return Ok(()),
+        tree => tree?,
+    };
+    for file in tree.files {
         let Ok(text) = String::from_utf8(file.bytes) else {
             continue;
         };

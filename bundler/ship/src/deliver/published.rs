@@ -15,8 +15,7 @@ use outhaul_bundle::read::{BundleReader, ReadError};
 use outhaul_kit::media::{Bounds, Media};
 
 use super::{
-    DeliverError, MAX_TIMESTAMP_BYTES, blob_path, compressed_beside, is_of, open, timestamp_path,
-    version_of,
+    DeliverError, MAX_TIMESTAMP_BYTES, blob_path, is_of, open, timestamp_path, version_of,
 };
 
 /// Metadata and indexes of other roles and numbers that are looked at in one folder.
@@ -58,9 +57,8 @@ pub fn check_folder(folder: &Path, role: &str, index: &Index) -> Result<(), Deli
             return Err(unusable.into());
         }
         // A folder in the place of a file.
-        let mut deeper = listing.deeper.iter();
-        if let Some(deeper) = deeper.find(|path| is_ours(path.as_os_str())) {
-            found.open_file(deeper)?;
+        if let Some(folder) = listing.folder_wanted {
+            found.open_file(&folder)?;
         }
     }
     Ok(())
@@ -108,7 +106,7 @@ impl OpenedBundle {
         metadata
             .map(|(name, bytes)| (Path::new("metadata").join(name), bytes))
             .chain(self.compressed.iter().map({
-                let path = compressed_beside(&index);
+                let path = index.with_extension("json.zst");
                 move |bytes| (path.clone(), bytes)
             }))
             .chain([(index, &self.index_bytes)])

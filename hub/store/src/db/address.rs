@@ -301,7 +301,10 @@ mod tests {
     #[test]
     fn what_is_no_address_says_why() {
         for (text, why) in [
-            ("mysql://localhost/outhaul", "does not begin with `postgres://`"),
+            (
+                "mysql://localhost/outhaul",
+                "does not begin with `postgres://`",
+            ),
             ("postgres:///outhaul", "names no server"),
             ("postgres://localhost", "names no database"),
             ("postgres://localhost/outhaul?colour=blue", "colour"),

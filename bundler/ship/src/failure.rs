@@ -198,7 +198,7 @@ impl Classified for ProduceError {
                     Some(_) => "move it away".to_owned(),
                     None => error.help(),
                 };
-                format!("{first}, or publish to another folder (`--publish`), and run it again; no number was used")
+                format!("{first}, or publish to another folder (`--publish`), and run it again; nothing was signed and no number was used")
             }
             Self::Place { .. } => {
                 "see what it is and move it away, or choose another folder, and run it again".to_owned()

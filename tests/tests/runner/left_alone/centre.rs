@@ -233,6 +233,6 @@ fn what_is_not_shipped_leaves_the_stick_and_the_platform_repository_as_they_are(
         "outhaul",
         "serve --config serve.toml --once",
         1,
-        "help: promote it with `outhaul promote --to stage --hub URL`, or go past the gate with `--override-gate REASON --override-by NAME`, which is recorded; nothing was written",
+        "help: promote it with `outhaul promote --to stage --hub URL` (with `--commit` and `--backwards`, where it went back), or go past the gate with `--override-gate REASON --override-by NAME`, which is recorded; nothing was written",
     ));
 }

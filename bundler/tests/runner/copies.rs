@@ -139,6 +139,7 @@ fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
         "8192 bytes are free",
         "help: free some space there or use a larger",
         "make it in a folder of this machine with `--out DIR`, then `outhaul copy",
+        "bundle 1 is signed and on record, and `stick/dev-drone-1.outhaul` was not written",
     ] {
         assert!(full.contains(word), "{word}: {full}");
     }

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::ComplianceStatus as C;
 use outhaul_test_kit::plain::NEW;
 use outhaul_test_kit::{Centre, Site};
@@ -45,6 +46,17 @@ pub fn init(hub: &Hub, centre: &Centre, database: &str) -> Output {
 pub fn name_of(database: &str) -> &str {
     let name = database.split("@/").nth(1).unwrap();
     name.split('?').next().unwrap()
+}
+
+/// A hub in `database` that knows the site `drone-1` of the stream `dev/drone`.
+pub fn with_site(database: &str) -> (Hub, Centre, Stream, Site) {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    assert_eq!(code(&init(&hub, &centre, database)), 0);
+    let stream = centre.stream("dev", "drone");
+    let site = centre.site("drone-1", &stream);
+    add(&hub, &site);
+    (hub, centre, stream, site)
 }
 
 #[track_caller]
@@ -344,12 +356,7 @@ fn a_server_that_ends_while_the_hub_serves_is_said_and_the_hub_goes_on_when_it_i
         return;
     };
     let database = server.database();
-    let hub = Hub::new();
-    let centre = Centre::new();
-    assert_eq!(code(&init(&hub, &centre, &database)), 0);
-    let stream = centre.stream("dev", "drone");
-    let mut site = centre.site("drone-1", &stream);
-    add(&hub, &site);
+    let (hub, _centre, _, mut site) = with_site(&database);
     let serving = hub.serve(&[]);
     let send =
         |serving: &Server, line: &[u8]| http::json(serving.address(), "POST /api/v1/reports", line);

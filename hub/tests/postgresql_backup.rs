@@ -9,7 +9,7 @@ use outhaul_tests::postgres;
 
 use crate::audited::{audited, exported};
 use crate::gate_rules::gate;
-use crate::postgresql::{add, fails, init, name_of};
+use crate::postgresql::{fails, init, name_of, with_site};
 use crate::program::{Hub, code, stderr};
 use crate::retention::now_ms;
 
@@ -19,12 +19,7 @@ fn a_backup_of_a_server_comes_back_on_another_one_and_as_a_file() {
         return;
     };
     let database = server.database();
-    let hub = Hub::new();
-    let centre = Centre::new();
-    assert_eq!(code(&init(&hub, &centre, &database)), 0);
-    let stream = centre.stream("dev", "drone");
-    let mut site = centre.site("drone-1", &stream);
-    add(&hub, &site);
+    let (hub, _centre, _, mut site) = with_site(&database);
     fs::write(hub.path("one.reports"), site.active(1, NEW)).unwrap();
     assert_eq!(code(&hub.run(&["import", "one.reports"])), 0);
     let written = hub.json(&["backup", "--to", "hub.backup"]);
@@ -72,12 +67,7 @@ fn a_report_whose_text_is_lost_stops_copies_until_a_person_puts_that_on_record()
         return;
     };
     let database = server.database();
-    let hub = Hub::new();
-    let centre = Centre::new();
-    assert_eq!(code(&init(&hub, &centre, &database)), 0);
-    let stream = centre.stream("dev", "drone");
-    let mut site = centre.site("drone-1", &stream);
-    add(&hub, &site);
+    let (hub, centre, stream, mut site) = with_site(&database);
     fs::write(hub.path("bundle.outhaul"), centre.bundle(&stream, 1, NEW)).unwrap();
     hub.json(&["import", "bundle.outhaul"]);
     for file in ["1.reports", "2.reports", "3.reports"] {

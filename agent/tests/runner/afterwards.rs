@@ -120,15 +120,7 @@ fn a_full_disk_is_called_that_and_status_says_what_it_can() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
-    site.ok(&[
-        "hold",
-        "--assignment",
-        "hello",
-        "--who",
-        "bob",
-        "--why",
-        "harvest",
-    ]);
+    site.hold("hello", "bob", "harvest");
     copy(&site.state(), &disk.path().join("state"));
     // To the last byte.
     for block in ["64k", "1k", "1"] {

@@ -26,15 +26,7 @@ fn site() -> (Centre, Site) {
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
     site.take(&centre.publish(&Draft::hello("two")));
-    site.ok(&[
-        "hold",
-        "--assignment",
-        "hello",
-        "--who",
-        "ann",
-        "--why",
-        "repair",
-    ]);
+    site.hold("hello", "ann", "repair");
     let db = rusqlite::Connection::open(database(&site)).unwrap();
     let free: u32 = db
         .query_row("PRAGMA freelist_count", [], |row| row.get(0))

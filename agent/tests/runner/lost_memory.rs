@@ -298,15 +298,7 @@ fn after_a_lost_database_what_was_held_is_held_again() {
         centre.publish(&Draft::new([load("hello", hello), load("other", other)]))
     };
     site.take(&two("one", "one"));
-    site.ok(&[
-        "hold",
-        "--assignment",
-        "hello",
-        "--who",
-        "ann",
-        "--why",
-        "repair",
-    ]);
+    site.hold("hello", "ann", "repair");
     site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
     lose(&site, &LOSSES[0]);
     let status = site.run(&["status"]);

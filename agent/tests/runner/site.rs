@@ -95,6 +95,20 @@ impl Site {
         outhaul_tests::result(&String::from_utf8(output.stdout).unwrap())
     }
 
+    /// Holds an assignment.
+    #[track_caller]
+    pub fn hold(&self, assignment: &str, who: &str, why: &str) {
+        self.ok(&[
+            "hold",
+            "--assignment",
+            assignment,
+            "--who",
+            who,
+            "--why",
+            why,
+        ]);
+    }
+
     pub fn import(&self, path: &Path) -> Output {
         self.run(&["import", path.to_str().unwrap()])
     }

@@ -276,15 +276,7 @@ fn a_restored_site_has_what_stands_beside_its_database() {
     let centre = Centre::new();
     let site = running(&centre, "drone-7");
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
-    site.ok(&[
-        "hold",
-        "--assignment",
-        "hello",
-        "--who",
-        "bob",
-        "--why",
-        "repair",
-    ]);
+    site.hold("hello", "bob", "repair");
     let backup = site.folder.path().join("drone-7.backup");
     site.ok(&["backup", "--to", path(&backup), "--with-content"]);
     let held = fs::read(site.state().join("holds.json")).unwrap();

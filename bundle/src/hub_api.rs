@@ -87,6 +87,12 @@ pub mod path {
 pub const MAX_AGE_HOURS: RangeInclusive<u32> = 1..=87_600;
 /// How old it may be where nobody says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
+/// The name of the rule that sites which have to report have the commit.
+pub const RULE_COMMIT: &str = "commit";
+/// The name of the rule that none of them failed.
+pub const RULE_NO_FAILURES: &str = "no-failures";
+/// The name of the rule that enough of them confirm.
+pub const RULE_CONFIRMED: &str = "confirmed";
 /// The share of sites that must confirm, in percent.
 pub const QUORUM_PERCENT: RangeInclusive<u32> = 1..=100;
 /// The share that must where nobody says otherwise.

@@ -2,8 +2,8 @@
 //!
 //! What comes in: a [`ServeConfig`], and the time before each step. What goes out: bundles and commits for
 //! what changed, and a [`State`] on disk that says what was done from which sources. An environment
-//! whose sources are what they were is not touched. One environment's failure is reported and stops no
-//! other; what was good before stays. [`daemon`] runs rounds until it is stopped.
+//! whose sources are what they were, and whose bundles, published files and branch lie as they were written, is not touched. One environment's
+//! failure is reported and stops no other; what was good before stays. [`daemon`] runs rounds until it is stopped.
 
 use std::collections::BTreeMap;
 use std::io;

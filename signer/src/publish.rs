@@ -131,8 +131,7 @@ fn custom(request: &SignRequest<'_>, names: &StreamSettings) -> serde_json::Valu
         "cluster_type": names.cluster_type.clone(),
     });
     if let Some(bytes) = request.index_compressed {
-        let Compressed { length, sha256 } = Compressed::of(bytes);
-        custom["zstd"] = json!({ "length": length, "sha256": sha256 });
+        custom["zstd"] = json!(Compressed::of(bytes));
     }
     custom
 }

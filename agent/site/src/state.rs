@@ -1,9 +1,8 @@
-//! The agent's state: one SQLite file that survives a power cut at any instant.
+//! What the agent remembers of its site: values by name, and whose site it is.
 //!
-//! What comes in: values to remember, always inside a transaction. What goes out: what was committed.
-//! `WAL` with `synchronous=FULL`: with less, SQLite may lose committed rows when the power goes.
+//! What comes in: an open connection, and values to remember, always inside a transaction. What goes out: what was committed.
 //! A report row is written in the transaction of the change that it reports, so that neither can exist
-//! without the other. A damaged file is never replaced silently: the floors in it guard the site.
+//! without the other. `store` opens, creates and commits.
 
 use std::io;
 use std::path::Path;

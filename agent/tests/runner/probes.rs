@@ -6,12 +6,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::{GenerationState, ReportEvent};
 use outhaul_test_kit::{Centre, Draft};
 
-use crate::service::{Service, log};
+use crate::service::{Service, log, until};
 use crate::site::{Site, assert_reports, stdout};
 
 /// A site that runs bundle 1 and looks at health for an hour with a program, which is well.
@@ -55,6 +54,13 @@ fn change_soak(site: &Site, name: &str, value: i64) {
     assert_eq!(changed.unwrap(), 1);
 }
 
+/// Bundle 2 arrives, and its health is looked at.
+fn soaking(centre: &Centre, site: &Site) {
+    let two = centre.publish(&Draft::hello("two"));
+    let state = &site.ok(&["import", two.to_str().unwrap()])["state"];
+    assert_eq!(state, "soaking");
+}
+
 #[test]
 fn a_probe_that_cannot_be_run_is_found_before_anything_is_applied() {
     let (centre, site, probe) = watched();
@@ -86,11 +92,7 @@ fn a_probe_that_cannot_be_run_is_found_before_anything_is_applied() {
 #[test]
 fn a_probe_that_is_away_for_one_look_rolls_nothing_back_and_the_reason_is_told() {
     let (centre, site, probe) = watched();
-    let two = centre.publish(&Draft::hello("two"));
-    assert_eq!(
-        site.ok(&["import", two.to_str().unwrap()])["state"],
-        "soaking"
-    );
+    soaking(&centre, &site);
     let away = site.folder.path().join("away");
     fs::rename(&probe, &away).unwrap();
     let why = "this site's health cannot be asked: `press`: ";
@@ -136,20 +138,14 @@ fn a_probe_that_is_away_for_one_look_rolls_nothing_back_and_the_reason_is_told()
 #[test]
 fn the_service_waits_for_a_probe_and_names_the_reason_in_its_log() {
     let (centre, site, probe) = watched();
-    let two = centre.publish(&Draft::hello("two"));
-    assert_eq!(
-        site.ok(&["import", two.to_str().unwrap()])["state"],
-        "soaking"
-    );
+    soaking(&centre, &site);
     let away = site.folder.path().join("away");
     fs::rename(&probe, &away).unwrap();
     let service = Service::start(&site);
-    let begun = Instant::now();
     let said = || fs::read_to_string(log(&site)).unwrap_or_default();
-    while !said().contains("this site's health cannot be asked: `press`") {
-        assert!(begun.elapsed().as_secs() < 60, "{}", said());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("the reason in the log", || {
+        said().contains("this site's health cannot be asked: `press`")
+    });
     assert_eq!(
         (site.active(), site.state_of(2)),
         (Some(1), "soaking".to_owned())
@@ -159,11 +155,7 @@ fn the_service_waits_for_a_probe_and_names_the_reason_in_its_log() {
     fs::write(&probe, "#!/bin/sh\necho pressure drops\nexit 1\n").unwrap();
     fs::set_permissions(&probe, fs::Permissions::from_mode(0o755)).unwrap();
     let _service = Service::start(&site);
-    let begun = Instant::now();
-    while !said().contains("reverted") {
-        assert!(begun.elapsed().as_secs() < 60, "{}", said());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("the end in the log", || said().contains("reverted"));
     assert!(
         said().contains("this site is not well: `press`: pressure drops"),
         "{}",
@@ -174,11 +166,7 @@ fn the_service_waits_for_a_probe_and_names_the_reason_in_its_log() {
 #[test]
 fn a_probe_that_stays_away_is_given_up_after_the_time_that_was_set() {
     let (centre, site, probe) = watched();
-    let two = centre.publish(&Draft::hello("two"));
-    assert_eq!(
-        site.ok(&["import", two.to_str().unwrap()])["state"],
-        "soaking"
-    );
+    soaking(&centre, &site);
     fs::remove_file(&probe).unwrap();
     site.run(&["run", "--once"]);
     change_soak(&site, "unasked_ms", 3_599_000);

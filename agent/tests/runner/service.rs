@@ -98,6 +98,16 @@ impl Service {
     }
 }
 
+/// Waits until `is`, for a minute at most; `what` is what did not come.
+#[track_caller]
+pub fn until(what: &str, is: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is() {
+        assert!(begun.elapsed().as_secs() < 60, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// What the service of a site said.
 pub fn log(site: &Site) -> std::path::PathBuf {
     site.folder.path().join("service.log")

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::service::{Service, log};
+use crate::service::{Service, log, until};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 const DATABASE: [&str; 3] = ["agent.db", "agent.db-wal", "agent.db-shm"];
@@ -364,12 +364,7 @@ fn the_service_writes_anew_what_is_removed_beside_its_database() {
     service.wait_for("STATUS=bundle 1 is active");
     remove(&site, &["site.json"]);
     // Its rounds follow one another; each looks first.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !site.state().join("site.json").exists() {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "it is not written anew"
-        );
-        std::thread::yield_now();
-    }
+    until("it is not written anew", || {
+        site.state().join("site.json").exists()
+    });
 }

@@ -53,12 +53,6 @@ pub fn compressed(index_bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(bytes).filter(|bytes| bytes.len() < index_bytes.len()))
 }
 
-/// Size in bytes at which an index travels.
-pub fn carried_bytes(index_bytes: &[u8]) -> usize {
-    let small = compressed(index_bytes).ok().flatten();
-    small.map_or(index_bytes.len(), |bytes| bytes.len())
-}
-
 /// The bytes of an index, and its compressed form where it travels in that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBytes {

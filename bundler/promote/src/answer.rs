@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
     DEFAULT_MAX_AGE_HOURS, DEFAULT_QUORUM_PERCENT, Decision, Evidence, GATE_EDITIONS, GateRules,
-    GateVerdict, MAX_AGE_HOURS, PartRule, QUORUM_PERCENT, SiteDecision, SiteStatus, time_ms,
+    GateVerdict, MAX_AGE_HOURS, PartRule, QUORUM_PERCENT, RULE_COMMIT, RULE_CONFIRMED,
+    RULE_NO_FAILURES, SiteDecision, SiteStatus, time_ms,
 };
 use outhaul_kit::text::printable;
 
 use super::evidence::{self, CONFIRMS, ReportedState};
 
 /// What every answer decides, whatever the policy asks for.
-const BASE_RULES: [&str; 3] = ["commit", "no-failures", "confirmed"];
+const BASE_RULES: [&str; 3] = [RULE_COMMIT, RULE_NO_FAILURES, RULE_CONFIRMED];
 /// Times of an answer are whole seconds.
 const SECOND_MS: i64 = 1000;
 

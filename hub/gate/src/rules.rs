@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow, RuleVerdict, SiteDecision,
-    SiteStatus,
+    ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow, RULE_COMMIT, RULE_CONFIRMED,
+    RULE_NO_FAILURES, RuleVerdict, SiteDecision, SiteStatus,
 };
 
 use super::{Facts, GateQuestion};
@@ -37,7 +37,7 @@ pub(super) fn base(
     let hours = question.max_age_ms() / HOUR_MS;
     vec![
         verdict(
-            "commit",
+            RULE_COMMIT,
             "a bundle of the environment comes from the commit, and none went back before it"
                 .into(),
             of_commit.is_empty(),
@@ -48,7 +48,7 @@ pub(super) fn base(
             || "import the bundle of the commit, or ask for the commit that is bundled now".into(),
         ),
         verdict(
-            "no-failures",
+            RULE_NO_FAILURES,
             match question.edition {
                 1 => "no site that counts failed, drifted, runs other content or is overdue",
                 _ => {
@@ -64,7 +64,7 @@ pub(super) fn base(
             || "fix these sites and import their reports, or waive them".into(),
         ),
         verdict(
-            "confirmed",
+            RULE_CONFIRMED,
             format!(
                 "{} % of the sites that count confirm by a report of the last {hours} hours",
                 question.quorum_percent()

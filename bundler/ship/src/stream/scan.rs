@@ -9,7 +9,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outhaul_bundle::index::compressed;
 use outhaul_kit::durable;
 use outhaul_kit::suggest::nearest;
 use outhaul_load::program::{ProgramFault, Programs, run};
@@ -37,7 +36,8 @@ pub(super) fn permitted(
         index.stream.environment.as_str(),
         plan.cluster_type
     );
-    let index_bytes = compressed::carried_bytes(&built.bundle.index_bytes);
+    let compressed = built.bundle.index_compressed()?;
+    let index_bytes = compressed.map_or(built.bundle.index_bytes.len(), |bytes| bytes.len());
     delivery_rules::budget(&plan.delivery, &stream, index, index_bytes)?;
     let scan = Scan {
         stream,

@@ -8,16 +8,19 @@ mod outside_the_centre;
 
 pub(super) use outside_the_centre::OUTSIDE_THE_CENTRE;
 
+/// What knows nothing of the product: no format, no key, no connection.
+const NO_PRODUCT: &[&[&str]] = &[
+    &OUTSIDE,
+    &CENTRE,
+    MANIFESTS,
+    &["outhaul-bundle", "outhaul-signer"],
+    PROGRAMS,
+];
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-kit",
-        never: &[
-            &OUTSIDE,
-            &CENTRE,
-            MANIFESTS,
-            &["outhaul-bundle", "outhaul-signer"],
-            PROGRAMS,
-        ],
+        never: NO_PRODUCT,
         why: "what all programs share knows no rule of the product",
     },
     Rule {
@@ -57,13 +60,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         member: "outhaul-place",
-        never: &[
-            &OUTSIDE,
-            &CENTRE,
-            MANIFESTS,
-            &["outhaul-bundle", "outhaul-signer"],
-            PROGRAMS,
-        ],
+        never: NO_PRODUCT,
         why: "where programs may write follows from the names that lie there",
     },
     Rule {
@@ -78,13 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         member: "outhaul-seal",
-        never: &[
-            &OUTSIDE,
-            &CENTRE,
-            MANIFESTS,
-            &["outhaul-bundle", "outhaul-signer"],
-            PROGRAMS,
-        ],
+        never: NO_PRODUCT,
         why: "who encrypts for a site needs no signature, no format and no connection",
     },
     Rule {

@@ -357,12 +357,11 @@ fn a_server_that_ends_while_the_hub_serves_is_said_and_the_hub_goes_on_when_it_i
     };
     let database = server.database();
     let (hub, _centre, _, mut site) = with_site(&database);
-    let serving = hub.serve(&[]);
+    let (serving, name) = (hub.serve(&[]), name_of(&database));
     let send =
         |serving: &Server, line: &[u8]| http::json(serving.address(), "POST /api/v1/reports", line);
     assert_eq!(send(&serving, &site.active(1, NEW)).1["accepted"], 1);
     // Every connection is ended by the server, as when it is started again.
-    let name = name_of(&database);
     let end = format!(
         "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{name}' AND application_name = 'outhaul-hub'"
     );

@@ -94,7 +94,7 @@ pub trait BundleSource {
     }
 
     /// Takes note that the bundle with this index is here already, so that nothing of it is read.
-    fn is_here_already(&mut self, _index: &Content) {}
+    fn is_here_already(&mut self, _: &ListedIndex) {}
 
     /// Takes note that these parts were made again from parity.
     fn rebuilt(&mut self, _parts: &[usize]) {}

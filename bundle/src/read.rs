@@ -116,7 +116,7 @@ impl<R: Read> BundleReader<R> {
     }
 
     /// Reads `index.json`, which must have the size and digest that the metadata lists; of a large index `index.json.zst`, whose size and
-    /// digest this bundle's metadata lists, too. Returns it with its exact bytes, decompressed.
+    /// digest this bundle's metadata lists, too. Returns it with its exact bytes, decompressed. For files of one's own, or where nothing is trusted.
     ///
     /// # Errors
     /// [`ReadError`] when the next member is not an index, another one, or one that contradicts itself.
@@ -124,6 +124,20 @@ impl<R: Read> BundleReader<R> {
         self.step(Stage::Metadata, Stage::Index, |reader| {
             reader.index(expected)
         })
+    }
+
+    /// As [`BundleReader::read_index`], where the metadata was verified: `compressed` is what it lists of the index's compressed form, whatever
+    /// the metadata files of this bundle list. A verifier that knows a timestamp does not look at the files behind it again.
+    ///
+    /// # Errors
+    /// As [`BundleReader::read_index`].
+    pub fn read_verified_index(
+        &mut self,
+        expected: &Content,
+        compressed: Option<Content>,
+    ) -> Result<(Index, Vec<u8>), ReadError> {
+        self.forms = CompressedForms::verified(expected.digest, compressed);
+        self.read_index(expected)
     }
 
     /// Reads which part of the bundle it is, or what it leaves out; `None` for a whole one. Asked after the index; without it only

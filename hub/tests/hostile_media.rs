@@ -6,7 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use outhaul_test_kit::Centre;
+use outhaul_bundle::index::compressed::compressed;
+use outhaul_test_kit::archive::with_unsigned_form;
+use outhaul_test_kit::{Centre, Draft, Load};
 
 use crate::http;
 use crate::program::{Hub, code, stderr};
@@ -212,4 +214,44 @@ fn attack_links_and_fifos_in_the_published_folder_give_no_key_and_keep_no_thread
     assert_eq!(get("/repository/blobs/one"), (200, "one".to_owned()));
     assert_eq!(get("/healthz").0, 200);
     assert_eq!(server.stop(), 0);
+}
+
+/// The hub knows the timestamp of this bundle, and looks at no metadata behind it again.
+#[test]
+fn attack_a_known_bundle_with_an_unsigned_compressed_index_is_not_opened() {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    hub.init(&centre.root());
+    let draft = |word: &str| {
+        let mut load = Load::new("hello");
+        for number in 0..800 {
+            let path = format!("labels/{number}.txt");
+            load = load.file(&path, format!("{word} {number}\n"));
+        }
+        Draft::new([load])
+    };
+    let bomb = compressed(&vec![0; 64 << 20]).unwrap().unwrap();
+    let forged = |bundle: &PathBuf, name: &str| {
+        let path = hub.path(name);
+        fs::write(&path, with_unsigned_form(&fs::read(bundle).unwrap(), &bomb)).unwrap();
+        path
+    };
+    let one = centre.publish(&draft("one"));
+    hub.json(&["import", one.to_str().unwrap()]);
+    // The newest one, whose timestamp is known, and an older one, which is looked up in the record.
+    let file = forged(&one, "forged-1.outhaul");
+    let printed = hub.run(&["import", file.to_str().unwrap()]);
+    assert_reports(
+        &printed,
+        4,
+        &["forged-1.outhaul: size: `index.json.zst`: expected "],
+    );
+    let two = centre.publish(&draft("two"));
+    hub.json(&["import", two.to_str().unwrap()]);
+    let printed = hub.run(&["import", file.to_str().unwrap()]);
+    assert_reports(&printed, 4, &["forged-1.outhaul"]);
+    assert!(!stderr(&printed).contains("uffer"), "{printed:?}");
+    for good in [&one, &two] {
+        hub.json(&["import", good.to_str().unwrap()]);
+    }
 }

@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read};
 
 use outhaul_bundle::digest::HashingWriter;
-use outhaul_bundle::index::Content;
 use outhaul_bundle::{BundleReader, Digest, Index, Limits, Parity, ReadError, Volume};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
@@ -201,8 +200,10 @@ impl BundleSource for BundleFile {
         true
     }
 
-    fn is_here_already(&mut self, expected: &Content) {
-        let read = self.reader.read_index(expected);
+    fn is_here_already(&mut self, listed: &ListedIndex) {
+        let read = self
+            .reader
+            .read_verified_index(&listed.index, listed.compressed);
         let whole = read.and_then(|(index, _)| self.reader.bytes_in_all(&index));
         self.cut_off = match (whole, self.bytes) {
             (Ok(Some(whole)), Some(bytes)) if bytes < whole => {
@@ -218,7 +219,7 @@ impl BundleSource for BundleFile {
 
     fn index(&mut self, listed: &ListedIndex) -> Result<(Index, Vec<u8>), AgentError> {
         self.reader
-            .read_index(&listed.index)
+            .read_verified_index(&listed.index, listed.compressed)
             .map_err(|error| failed(&self.name, &self.heartbeat, &error))
     }
 

@@ -36,7 +36,7 @@ pub(super) fn refilled(
         _ => 0,
     };
     if missing == 0 {
-        source.is_here_already(&listed(offer).index);
+        source.is_here_already(&listed(offer));
         return Ok(outcome);
     }
     let number = offer.acceptance.number;

@@ -2,10 +2,14 @@
 //! what is many times the same is said once.
 
 use std::fs;
+use std::process::Output;
 
-use outhaul_test_kit::{Centre, Draft};
+use outhaul_bundle::index::compressed::compressed;
+use outhaul_test_kit::archive::with_unsigned_form;
+use outhaul_test_kit::{Centre, Draft, Load};
 
 use crate::site::{Site, assert_reports, code, stderr, stdout};
+use crate::web::beside;
 
 #[test]
 fn a_damaged_bundle_of_unknown_number_is_the_same_exit_code_each_time() {
@@ -92,4 +96,38 @@ fn releasing_what_nobody_holds_is_done_and_an_unknown_name_is_refused() {
     }
     let unknown = site.run(&["hold", "--release", "--assignment", "helo"]);
     assert_reports(&unknown, 1, &["no assignment `helo`"]);
+}
+
+/// The site knows the timestamp of this bundle, and looks at no metadata behind it again.
+#[test]
+fn attack_a_known_bundle_with_an_unsigned_compressed_index_is_not_opened() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let mut load = Load::new("hello");
+    for number in 0..800 {
+        let path = format!("labels/{number}.txt");
+        load = load.file(&path, format!("one {number}\n"));
+    }
+    let one = centre.publish(&Draft::new([load]));
+    let active = |printed: &Output, words: &str| {
+        assert_reports(printed, 0, &[]);
+        assert!(stdout(printed).starts_with(words), "{printed:?}");
+    };
+    active(&site.import(&one), "bundle 1 is active");
+    let bomb = compressed(&vec![0; 64 << 20]).unwrap().unwrap();
+    let forged = with_unsigned_form(&fs::read(&one).unwrap(), &bomb);
+    let file = beside(&one, "forged.outhaul", &forged);
+    active(&site.import(&file), "bundle 1 is already active");
+    // Where stored blobs are missing, they are taken from what came, by its index.
+    let blobs = site.state().join("blobs/sha256");
+    let stored = outhaul_test_kit::folder::paths(&blobs);
+    fs::remove_file(blobs.join(&stored[0])).unwrap();
+    let words = [
+        "its missing blobs were not taken again",
+        "`index.json.zst`: expected ",
+        " bytes, found ",
+    ];
+    assert_reports(&site.import(&file), 0, &words);
+    let words = "of them are taken again from what came";
+    assert_reports(&site.import(&one), 0, &[words]);
 }

@@ -154,6 +154,12 @@ impl<'de> Deserialize<'de> for HexDigest {
 }
 
 impl CompressedForms {
+    /// What verified metadata lists of one index.
+    pub(crate) fn verified(index: Digest, form: Option<Content>) -> Self {
+        let form = form.map_or(Form::NotListed, Form::Listed);
+        Self(BTreeMap::from([(index, form)]))
+    }
+
     /// Adds what one metadata file lists. A file that lists nothing in this form adds nothing: it cannot vouch for an index.
     pub(crate) fn add(&mut self, file: &[u8]) {
         let Ok(file) = serde_json::from_slice::<MetadataFile>(file) else {

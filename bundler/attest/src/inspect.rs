@@ -147,8 +147,8 @@ pub fn inspect(
     let parsed = parse_all(&files)?;
     let (role, unverified) = index_target(&parsed)?;
     let mut trusted = None;
-    let expected = match root {
-        None => unverified,
+    let (index, _) = match root {
+        None => reader.read_index(&unverified)?,
         Some(root) => {
             let policy = TimePolicy {
                 lower_bound: now,
@@ -162,14 +162,14 @@ pub fn inspect(
                 expires: accepted.expires,
                 expired: accepted.expired,
             });
-            let digest = Digest::from_bytes(accepted.index_sha256);
-            Content {
-                digest,
-                size: accepted.index_length,
-            }
+            let content = |(size, sha256)| Content {
+                digest: Digest::from_bytes(sha256),
+                size,
+            };
+            let expected = content((accepted.index_length, accepted.index_sha256));
+            reader.read_verified_index(&expected, accepted.index_compressed.map(content))?
         }
     };
-    let (index, _) = reader.read_index(&expected)?;
     let volume = reader.read_volume(&index)?;
     let parity = reader.read_parity(&index)?;
     let mut provenance = ProvenanceOf::new(&index);

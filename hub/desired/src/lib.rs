@@ -185,7 +185,7 @@ fn verify<R: Read>(
         Err(error @ TrustError::Rollback { .. }) => {
             // A stick still has the bundles before the newest. Those that are on record, byte for
             // byte, are known; nothing is trusted or changed for it.
-            let known = known(session, reader, &role, number)?;
+            let known = known(session, reader, metadata, (&role, number), clock)?;
             return known
                 .map(|(recorded, index)| Verified::Known(recorded, index))
                 .ok_or(error.into());
@@ -197,7 +197,7 @@ fn verify<R: Read>(
         digest,
         size: accepted.index_length,
     };
-    let (index, bytes) = reader.read_index(&expected)?;
+    let (index, bytes) = reader.read_verified_index(&expected, compressed(&accepted))?;
     check(&index, &role, fleet, accepted.number)?;
     Ok(Verified::Newer(accepted, Box::new(index), expected, bytes))
 }
@@ -214,17 +214,33 @@ fn recorded(index: &Index, new: bool) -> RecordedBundle {
     }
 }
 
-/// The bundle, when its index is the very one on record under the number that it claims.
+/// The compressed form of the index that verified metadata lists.
+fn compressed(accepted: &Acceptance) -> Option<Content> {
+    accepted.index_compressed.map(|(size, sha256)| Content {
+        digest: Digest::from_bytes(sha256),
+        size,
+    })
+}
+
+/// The bundle, when its index is the very one on record under the number that it claims, and its metadata was signed by the fleet once.
 fn known<R: Read>(
     session: &Session<'_>,
     reader: &mut BundleReader<R>,
-    role: &str,
-    number: u64,
+    metadata: &BTreeMap<String, Vec<u8>>,
+    (role, number): (&str, u64),
+    clock: TimePolicy,
 ) -> Result<Option<(RecordedBundle, Box<Index>)>, DesiredError> {
     let Some(expected) = session.bundle_index(role, number)? else {
         return Ok(None);
     };
-    let index = reader.read_index(&expected).ok();
+    // From the root of the enrolment, without what was learned since: nothing unsigned is looked into.
+    let enrolled = TrustedMetadata(session.trusted_metadata(ENROLLED)?);
+    let Ok(signed) = trust::verify(&enrolled, &BTreeMap::new(), metadata, role, clock) else {
+        return Ok(None);
+    };
+    let index = reader
+        .read_verified_index(&expected, compressed(&signed))
+        .ok();
     Ok(index.map(|(index, _)| (recorded(&index, false), Box::new(index))))
 }
 

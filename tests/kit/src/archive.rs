@@ -1,5 +1,8 @@
 //! A bundle's tar as an attacker writes it: member by member, with any name, type, size and order.
 
+use outhaul_bundle::Digest;
+use serde_json::{Value, json};
+
 /// Tar's unit in bytes.
 pub const BLOCK: usize = 512;
 
@@ -41,6 +44,49 @@ pub fn member(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(content);
     bytes.resize(bytes.len().div_ceil(BLOCK) * BLOCK, 0);
     bytes
+}
+
+/// A bundle whose index travels compressed, with `form` in its place and in what the metadata of its stream lists: all that an attacker can
+/// write without a key, where a site or a hub knows the timestamp and looks at no file behind it.
+pub fn with_unsigned_form(bundle: &[u8], form: &[u8]) -> Vec<u8> {
+    let name = |member: &[u8]| {
+        let end = member[..100].iter().position(|byte| *byte == 0);
+        String::from_utf8(member[..end.unwrap_or(100)].to_vec()).unwrap()
+    };
+    let plain = tar::EntryType::Regular;
+    let mut changed = (false, false);
+    let mut all = members(bundle);
+    for one in &mut all {
+        let path = name(one);
+        if path == "index.json.zst" {
+            *one = member(&path, plain, form);
+            changed.0 = true;
+            continue;
+        }
+        let Ok(mut file) = serde_json::from_slice::<Value>(content(one)) else {
+            continue;
+        };
+        let Some(targets) = file["signed"]["targets"].as_object_mut() else {
+            continue;
+        };
+        for target in targets.values_mut() {
+            if target["custom"]["zstd"].is_object() {
+                let digest = Digest::of(form).hex();
+                target["custom"]["zstd"] = json!({ "length": form.len(), "sha256": digest });
+                changed.1 = true;
+            }
+        }
+        *one = member(&path, plain, &serde_json::to_vec(&file).unwrap());
+    }
+    assert_eq!(changed, (true, true), "an index that travels compressed");
+    archive(&all)
+}
+
+/// What a member holds, without header and filling.
+fn content(member: &[u8]) -> &[u8] {
+    let digits = std::str::from_utf8(&member[124..135]).unwrap();
+    let size = usize::from_str_radix(digits, 8).unwrap();
+    &member[BLOCK..BLOCK + size]
 }
 
 /// The same block with a right checksum.

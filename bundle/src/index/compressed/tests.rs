@@ -166,6 +166,36 @@ fn attack_a_compressed_index_that_is_not_signed_is_not_decompressed() {
     );
 }
 
+/// A verifier that knows a timestamp looks at no file behind it: what it verified says what may be decompressed, and not the file that came.
+#[test]
+fn attack_a_form_that_only_an_unverified_file_lists_is_not_decompressed() {
+    let large = Large::new();
+    let form = large.form();
+    let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 3).unwrap();
+    let signed = large.written(&[large.listing(Some(&form))]);
+    let mut file = large.written(&[large.listing(Some(&bomb))]);
+    file = with_compressed(&file, &Member::Index, large.index_bytes.len(), &bomb);
+    let read = |file: &[u8], compressed: Option<&[u8]>| {
+        let mut reader = BundleReader::new(file, Limits::default());
+        reader.read_metadata().unwrap();
+        let listed = compressed.map(|bytes| Content {
+            digest: Digest::of(bytes),
+            size: bytes.len() as u64,
+        });
+        let read = reader.read_verified_index(&large.content(), listed);
+        read.map(drop).map_err(|error| error.rule())
+    };
+    assert_eq!(
+        large.read(&file).unwrap_err().rule(),
+        "index",
+        "what the file lists is opened"
+    );
+    assert_eq!(read(&file, Some(&form)), Err("size"));
+    assert_eq!(read(&file, None), Err("index"));
+    assert_eq!(read(&signed, Some(&form)), Ok(()));
+    assert_eq!(read(&signed, Some(&bomb)), Err("size"));
+}
+
 #[test]
 fn a_signed_form_of_another_index_is_refused() {
     let large = Large::new();

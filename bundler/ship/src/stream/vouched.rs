@@ -8,8 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use outhaul_attest::inspect;
-use outhaul_bundle::index::{Assignment, File, Index};
+use outhaul_bundle::index::{Assignment, Content, File, Index};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::read::BundleReader;
@@ -133,9 +132,6 @@ fn verified(fleet: &Fleet, role: &str, file: std::fs::File) -> Result<(Index, Di
     let metadata = reader
         .read_metadata()
         .map_err(|error| text::chain(&error))?;
-    let named = inspect::index_named(&metadata).map_err(|error| text::chain(&error))?;
-    let read = reader.read_index(&named);
-    let (index, bytes) = read.map_err(|error| text::chain(&error))?;
     let root = fleet.root_bytes().map_err(|error| text::chain(&error))?;
     let enrolled = TrustedMetadata::enrol(&root).map_err(|error| text::chain(&error))?;
     // Dates are no matter: it is the fleet's own copy.
@@ -146,11 +142,14 @@ fn verified(fleet: &Fleet, role: &str, file: std::fs::File) -> Result<(Index, Di
     };
     let accepted = trust::verify(&enrolled, &BTreeMap::new(), &metadata, role, policy);
     let accepted = accepted.map_err(|error| text::chain(&error))?;
-    let digest = Digest::of(&bytes);
-    match accepted.index_sha256 == *digest.as_bytes() {
-        true => Ok((index, digest)),
-        false => Err("its index is not the one that is signed".to_owned()),
-    }
+    let content = |(size, sha256)| Content {
+        digest: Digest::from_bytes(sha256),
+        size,
+    };
+    let expected = content((accepted.index_length, accepted.index_sha256));
+    let read = reader.read_verified_index(&expected, accepted.index_compressed.map(content));
+    let (index, _) = read.map_err(|error| text::chain(&error))?;
+    Ok((index, expected.digest))
 }
 
 /// Compares the record before a new number is signed, by which removals are known. With `--strict`, where nothing can be compared, what is

@@ -45,14 +45,14 @@ pub fn run(agent: Agent) -> Result<u8, AgentError> {
 /// # Errors
 /// [`AgentError`] of the store, before anything was done.
 pub fn once(agent: Agent) -> Result<CommandResult, AgentError> {
-    supervised(agent, |mut agent, _| {
+    supervised(agent, |agent, _| {
         let begun = Instant::now();
-        let mut round = Round::begin(&mut agent)?;
+        let mut round = Round::begin(agent)?;
         notify(NotifyState::Ready);
-        let answer = round.answered(&mut agent)?;
+        let answer = round.answered(agent)?;
         if answer.exit == 0 {
             // It is tried when this is started the next time.
-            update::look(&mut agent, begun.elapsed())?;
+            update::look(agent, begun.elapsed())?;
         }
         Ok(answer)
     })
@@ -60,8 +60,8 @@ pub fn once(agent: Agent) -> Result<CommandResult, AgentError> {
 
 /// Has a thread work, while this one waits for signals and feeds the watchdog.
 fn supervised<T: Send + 'static>(
-    agent: Agent,
-    work: fn(Agent, &mpsc::Receiver<()>) -> Result<T, AgentError>,
+    mut agent: Agent,
+    work: fn(&mut Agent, &mpsc::Receiver<()>) -> Result<T, AgentError>,
 ) -> Result<T, AgentError> {
     let heartbeat = agent.heartbeat.clone();
     let (wake, woken) = mpsc::channel();
@@ -73,7 +73,8 @@ fn supervised<T: Send + 'static>(
     let worker = thread::Builder::new()
         .name("work".into())
         .spawn(move || {
-            let result = work(agent, &woken);
+            let result = work(&mut agent, &woken);
+            let result = looked_at(&agent, result);
             // The shell may have ended first.
             let _ = finished.send(());
             result
@@ -84,6 +85,22 @@ fn supervised<T: Send + 'static>(
         // It waits for a device or a file system that does not answer, and cannot be asked. What it was
         // doing is resumed at the next start, as after a power cut.
         Ended::Hangs => Err(AgentError::Stopped),
+    }
+}
+
+/// The result of the work, once the last look at the database is taken: one that was removed since the last round is saved now, or never.
+fn looked_at<T>(agent: &Agent, result: Result<T, AgentError>) -> Result<T, AgentError> {
+    match (result, agent.store.check_place()) {
+        (result, Ok(())) => result,
+        (Ok(_), Err(lost)) => Err(lost.into()),
+        (Err(error), Err(lost)) => {
+            let known = error.to_string();
+            // A moved database explains whatever else failed.
+            if known != lost.to_string() {
+                tracing::warn!("{known}");
+            }
+            Err(lost.into())
+        }
     }
 }
 
@@ -106,17 +123,17 @@ enum Ended {
     Hangs,
 }
 
-fn work(mut agent: Agent, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
+fn work(agent: &mut Agent, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
     let begun = Instant::now();
-    let mut round = Round::begin(&mut agent)?;
+    let mut round = Round::begin(agent)?;
     notify(NotifyState::Ready);
     while !agent.heartbeat.is_cancelled() {
-        match round.go(&mut agent) {
+        match round.go(agent) {
             // Asked to stop in the middle of work: the next start goes on with it.
             Err(AgentError::Stopped) => break,
             other => other?,
         }
-        if update::look(&mut agent, begun.elapsed()).unwrap_or_else(|error| {
+        if update::look(agent, begun.elapsed()).unwrap_or_else(|error| {
             tracing::warn!("{error}");
             false
         }) {

@@ -4,6 +4,7 @@
 //! wrong name or number, and the way out that is printed works as it is printed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -125,6 +126,65 @@ fn a_database_that_is_removed_under_the_service_is_saved_with_its_reports() {
         assert_eq!(site.event_log(), before);
         assert_eq!(site.active(), Some(1));
         assert_eq!(site.status()["hold"]["who"], "ann");
+    }
+}
+
+#[test]
+fn a_database_that_is_removed_just_before_the_service_is_stopped_is_saved_too() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    let before = site.event_log();
+    // Its next round does not come.
+    signal(&service, "-STOP");
+    remove(&site, &DATABASE);
+    let words = [
+        "is gone, though `floors.json`",
+        "the service runs and still has the database open",
+        "systemctl stop outhaul-agent",
+    ];
+    assert_reports(&site.run(&["status"]), 3, &words);
+    assert_reports(&site.run(&["export", path(site.folder.path())]), 3, &words);
+    signal(&service, "-TERM");
+    signal(&service, "-CONT");
+    assert_eq!(service.ended().code(), Some(3));
+    let said = stderr(&site.run(&["status"]));
+    assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+    assert_eq!(site.event_log(), before);
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn a_database_that_is_removed_while_a_command_works_is_saved() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let before = site.event_log();
+    // What is asked about the site's health removes it.
+    let program = site.folder.path().join("probe");
+    let write = |script: &str| {
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    site.configure(&format!(
+        "[health]\nsoak_s = 3600\nask = [{{ name = \"press\", program = [{program:?}] }}]\n"
+    ));
+    let two = centre.publish(&Draft::hello("two"));
+    for is_import in [true, false] {
+        let site = site.copy();
+        write("exit 0");
+        if !is_import {
+            site.ok(&["import", path(&two)]);
+        }
+        write(&format!("rm -f {}*", path(&site.state().join("agent.db"))));
+        let done = match is_import {
+            true => site.run(&["import", path(&two)]),
+            false => site.run(&["run", "--once"]),
+        };
+        assert_reports(&done, 3, &["all that it held is saved in"]);
+        let rescued = site.state().join("rescued");
+        let saved = site.read_reports(&rescued_stick(&site, &rescued));
+        assert!(saved.len() > before.len(), "{saved:?}");
     }
 }
 

@@ -12,7 +12,7 @@ use rusqlite::ErrorCode;
 use super::StateError;
 use super::former::{Former, saved_beside};
 use super::holds::beside;
-use crate::state_folder::{LockError, StateFolder};
+use crate::state_folder::{AtWork, Holder, LockError, StateFolder};
 
 impl StateError {
     /// What to do next.
@@ -56,9 +56,10 @@ impl StateError {
                  reports anew; without one, {}",
                 anew(path)
             ),
-            Self::Gone { path, .. } => match saved_beside(path) {
-                Some(saved) => rescued_help(path, &saved),
-                None => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
+            Self::Gone { path, .. } => match (still_open(path), saved_beside(path)) {
+                (Some(who), _) => still_open_help(&who),
+                (None, Some(saved)) => rescued_help(path, &saved),
+                (None, None) => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
             },
             Self::Exchanged { path, former, .. } => exchanged_help(path, former),
             Self::LockLost { .. } => "leave the file `lock` to the programs, which make it anew: systemd starts the service again by itself, and \
@@ -126,6 +127,32 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
             known_again(path)
         ),
     }
+}
+
+/// Who may still have the database open that is not at `path`: what is in it can be saved as long as that process is there.
+fn still_open(path: &Path) -> Option<AtWork> {
+    match StateFolder::new(path.parent()?).at_work() {
+        found @ (AtWork::Service | AtWork::Command(Holder::Process(_))) => Some(found),
+        AtWork::Command(Holder::Unknown(_) | Holder::Folder(_)) | AtWork::Nobody => None,
+    }
+}
+
+/// What to do while a process may still have the database open.
+fn still_open_help(who: &AtWork) -> String {
+    let (who, end) = match who {
+        AtWork::Command(holder) => (
+            format!("{holder} works on this state folder and may still have the database open: where the file was removed, it saves"),
+            "wait until that command has ended",
+        ),
+        AtWork::Service | AtWork::Nobody => (
+            "the service runs and still has the database open: where the file was removed, it saves".to_owned(),
+            "stop the service (`systemctl stop outhaul-agent`)",
+        ),
+    };
+    format!(
+        "{who} all that is in it in `rescued` before it ends; {end} and repeat this command, which then prints the command that puts the saved one \
+         back; where the file was moved, {end} as well, and move the file back, with the files beside it whose names begin with its name"
+    )
 }
 
 /// The way back to a database that was removed and saved.

@@ -109,6 +109,30 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_closed_after_it_was_removed_is_saved_and_one_that_was_moved_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.db");
+        let opened = || {
+            let mut store = Store::open(&path).unwrap();
+            let set = store.commit(|db| set_meta(db, key::ACTIVE, Some(&7)));
+            let _: () = set.unwrap();
+            store
+        };
+        let store = opened();
+        fs::rename(&path, folder.path().join("aside.db")).unwrap();
+        drop(store);
+        assert_eq!(beside(&path), None);
+        for name in ["agent.db-wal", "agent.db-shm"] {
+            let _ = fs::remove_file(folder.path().join(name));
+        }
+        let store = opened();
+        fs::remove_file(&path).unwrap();
+        drop(store);
+        let found = Store::open(&beside(&path).unwrap()).unwrap();
+        assert_eq!(meta(found.read(), key::ACTIVE).unwrap(), Some(7));
+    }
+
+    #[test]
     fn where_it_cannot_be_saved_the_error_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.db");

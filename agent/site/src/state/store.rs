@@ -6,6 +6,7 @@
 //! open, and the lock is the one that is held. `WAL` with `synchronous=FULL`: with less, SQLite may lose committed rows when the power goes. A
 //! damaged file is never replaced silently: the floors in it guard the site. It knows no rows.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -31,20 +32,26 @@ pub struct Store {
     place: Option<SameFile>,
     /// The file of the lock under which this process changes what is applied, where it does.
     lock: Option<SameFile>,
+    /// Whether the database was removed, and saved as far as it could be.
+    has_saved: Cell<bool>,
 }
 
 impl Drop for Store {
-    /// SQLite tidies up by name when the last one closes a database: the files of another one in its place are not this one's.
+    /// SQLite tidies up by name when the last one closes a database: the files of another one in its place are not this one's. One that was
+    /// removed ends here: what nobody has saved is saved.
     fn drop(&mut self) {
-        if self
-            .place
-            .as_ref()
-            .is_some_and(|at| place::check(at).is_err())
+        let Some(Err(error)) = self.place.as_ref().map(place::check) else {
+            return;
+        };
+        if !self.has_saved.get()
+            && let error @ StateError::Exchanged { .. } = self.saved(error)
+            && self.has_saved.get()
         {
-            let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-            // It is closed either way, and there is nobody to tell.
-            let _ = self.connection.set_db_config(without, true);
+            tracing::warn!("{error}; {}", error.help());
         }
+        let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        // It is closed either way, and there is nobody to tell.
+        let _ = self.connection.set_db_config(without, true);
     }
 }
 
@@ -91,6 +98,7 @@ impl Store {
                 connection,
                 place: Some(place::of(path)?),
                 lock: None,
+                has_saved: Cell::new(false),
             }),
         }
     }
@@ -161,6 +169,7 @@ impl Store {
             connection,
             place: None,
             lock: None,
+            has_saved: Cell::new(false),
         }
     }
 
@@ -187,6 +196,7 @@ impl Store {
     fn saved(&self, error: StateError) -> StateError {
         match (error, &self.place) {
             (StateError::Exchanged { path, how, .. }, Some(database)) if database.is_removed() => {
+                self.has_saved.set(true);
                 StateError::Exchanged {
                     former: rescue::save(&self.connection, &path),
                     path,

@@ -66,7 +66,8 @@ pub fn can_ask(one: &AskConfig, cluster: &KubernetesConfig) -> Result<(), ApplyE
         (None, None, Some(program)) => {
             let program = Path::new(program);
             hook::started(program, None)?;
-            hook::runnable(program)
+            return hook::runnable(program)
+                .map_err(|lacks| health_error(one, lacks.problem, &lacks.way_out));
         }
         (None, None, None) => Ok(()),
     };
@@ -75,13 +76,20 @@ pub fn can_ask(one: &AskConfig, cluster: &KubernetesConfig) -> Result<(), ApplyE
 
 /// Why what counts as health cannot be asked, with the way out.
 pub fn cannot_ask(one: &AskConfig, problem: String) -> ApplyError {
-    let what = match (&one.url, &one.object) {
-        (Some(_), _) => "put what is named there in its place",
-        (None, Some(_)) => {
+    let lacks = one.program.first().filter(|_| one.url.is_none() && one.object.is_none());
+    let lacks = lacks.and_then(|program| hook::runnable(Path::new(program)).err());
+    let what = match (&one.url, &one.object, &lacks) {
+        (Some(_), _, _) => "put what is named there in its place",
+        (None, Some(_), _) => {
             "correct `[kubernetes]` in agent.toml, or put the file that it names in its place"
         }
-        (None, None) => "install the program, or make it executable (`chmod 755`)",
+        (None, None, Some(lacks)) => &lacks.way_out,
+        (None, None, None) => "see why the program does not start, such as by running it by hand",
     };
+    health_error(one, problem, what)
+}
+
+fn health_error(one: &AskConfig, problem: String, what: &str) -> ApplyError {
     ApplyError::Health {
         problem,
         help: format!(

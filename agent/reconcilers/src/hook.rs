@@ -25,8 +25,10 @@ mod interpreter;
 mod members;
 mod program;
 mod question;
+mod runnable;
 
-pub use program::{Changeable, LOOK_FIRST, changeable_by_others, runnable, started};
+pub use program::{Changeable, LOOK_FIRST, changeable_by_others, started};
+pub use runnable::{NotRunnable, runnable};
 
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
 use program::HookReply;

@@ -5,7 +5,6 @@
 //! change is not started.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +33,7 @@ const BY_ANYBODY: u32 = 0o002;
 /// As many links as the system follows.
 const MOST_LINKS: usize = 40;
 /// Interpreters that are scripts themselves: as many as the system starts.
-const MOST_INTERPRETERS: usize = 5;
+pub(super) const MOST_INTERPRETERS: usize = 5;
 /// In a folder that everybody may write to, only its owner may replace a file.
 const STICKY: u32 = 0o1000;
 
@@ -213,36 +212,6 @@ pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, Ap
         problem: format!("it is not started: {problem}"),
         help: format!("{LOOK_FIRST}, then {way_out}; then repeat the command"),
     })
-}
-
-/// What the system starts for a program named by its path, whoever may change it: whether all of it is there, and may be executed by this user.
-///
-/// # Errors
-/// What lacks, in a sentence.
-pub fn runnable(program: &Path) -> Result<(), String> {
-    let mut files = vec![(program.to_owned(), 0)];
-    while let Some((file, depth)) = files.pop() {
-        let shown = file.display();
-        let what = match depth {
-            0 => format!("`{shown}`"),
-            _ => format!("the interpreter of `{}`, `{shown}`,", program.display()),
-        };
-        let found = fs::metadata(&file).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => format!("{what} is not there"),
-            _ => format!("{what} cannot be looked at: {error}"),
-        })?;
-        if !found.is_file() {
-            return Err(format!("{what} is not a file"));
-        }
-        rustix::fs::access(&file, rustix::fs::Access::EXEC_OK)
-            .map_err(|error| format!("{what} cannot be executed: {}", io::Error::from(error)))?;
-        if let (Interpreter::Files(all), true) =
-            (interpreter::of(&file, None), depth < MOST_INTERPRETERS)
-        {
-            files.extend(all.into_iter().map(|file| (file, depth + 1)));
-        }
-    }
-    Ok(())
 }
 
 /// What comes before the command that ends it.

@@ -76,7 +76,10 @@ pub fn can_ask(one: &AskConfig, cluster: &KubernetesConfig) -> Result<(), ApplyE
 
 /// Why what counts as health cannot be asked, with the way out.
 pub fn cannot_ask(one: &AskConfig, problem: String) -> ApplyError {
-    let lacks = one.program.first().filter(|_| one.url.is_none() && one.object.is_none());
+    let lacks = one
+        .program
+        .first()
+        .filter(|_| one.url.is_none() && one.object.is_none());
     let lacks = lacks.and_then(|program| hook::runnable(Path::new(program)).err());
     let what = match (&one.url, &one.object, &lacks) {
         (Some(_), _, _) => "put what is named there in its place",
@@ -110,13 +113,16 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
     // Whoever may change it decides what runs on this host.
     let file = match hook::started(Path::new(program), None) {
         Ok(Some(file)) => file,
-        // It says so itself when it is started.
         Ok(None) => program.into(),
         Err(ApplyError::Program { problem, help, .. }) => {
             return Answered::Unasked(format!("`{program}`: {problem}; {help}"));
         }
         Err(error) => return Answered::Unasked(error.to_string()),
     };
+    // What the system says of a script without its interpreter is that the script is not there.
+    if let Err(lacks) = hook::runnable(&file) {
+        return Answered::Unasked(lacks.problem);
+    }
     let mut command = Command::new(file);
     command.args(arguments).current_dir("/");
     let bounds = RunLimits {

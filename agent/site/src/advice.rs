@@ -35,6 +35,10 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
             "bundle {number} is applied and looked at; bundle {} is the one to go back to",
             active.number
         ),
+        (Some(active), Work::Soaking(number)) => format!(
+            "bundle {number} is applied, and whether it is healthy is not known yet; bundle {} is the one to go back to",
+            active.number
+        ),
         (None, _) => "no bundle is active".to_owned(),
         (Some(active), Work::Idle | Work::Correcting) if active.broken => {
             format!("bundle {} is only partly applied", active.number)

@@ -305,6 +305,10 @@ fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
         // What is active again, and what did not work out.
         Event::Returned(number) | Event::ReturnBroken(number) => [Some(number), active],
         Event::RollbackOrdered(_) | Event::Blocked => [after.worked_on(), None],
+        // It goes on with the work on a newer bundle: the active one is not applied again.
+        Event::RepairDue if matches!(after.work, Work::Applying(_) | Work::Soaking(_)) => {
+            [None, None]
+        }
         Event::RepairDue
         | Event::Repaired
         | Event::RepairBroken

@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         Performer::ThisProcess(mut agent) => {
             interrupted::stops(&agent.heartbeat);
             visit::close_interrupted(&mut agent)?;
-            let mut went_on = None;
+            let (mut went_on, mut blocked) = (None, Vec::new());
             match runner::resume(&mut agent) {
                 Ok(Some((number, state, waited))) => {
                     went_on = Some((number, state));
@@ -57,19 +57,23 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 }
                 Ok(None) => {}
                 // What came before cannot go on: a newer bundle may.
-                Err(error @ AgentError::Blocked { .. }) => {
-                    error.lines().iter().for_each(|line| super::say(line));
-                }
+                Err(error @ AgentError::Blocked { .. }) => blocked = error.lines(),
                 Err(error) => return Err(error),
             }
             tidy::tidy_up(&mut agent)?;
-            match &call {
+            let mut answer = match &call {
                 Call::Slip(text) => calls::import::slip(&mut agent, text, went_on),
                 _ => {
                     let path = args.path.as_deref().unwrap_or(Path::new(""));
                     calls::import::path(&mut agent, path, went_on)
                 }
+            };
+            // It may be what kept this bundle from being applied, too.
+            let mut printed = answer.messages.windows(blocked.len().max(1));
+            if !printed.any(|lines| *lines == blocked[..]) {
+                answer.messages.splice(..0, blocked);
             }
+            answer
         }
         Performer::OtherProcess(answer) => with_own_view(&call, answer),
     };

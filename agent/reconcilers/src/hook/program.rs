@@ -5,6 +5,7 @@
 //! change is not started.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -223,6 +224,8 @@ fn of_others(path: &Path) -> Option<Changeable> {
     let shown = quoted(path);
     let found = match fs::metadata(path) {
         Ok(found) => found,
+        // Nothing is started then; who may put something there, its folder says.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
             return Some(Changeable {
                 problem: format!("`{}` cannot be looked at: {error}", path.display()),

@@ -46,8 +46,9 @@ pub fn runnable(program: &Path) -> Result<(), NotRunnable> {
         }
         match interpreter::of(&file, None) {
             Interpreter::Files(all) => files.extend(all.into_iter().map(|file| (file, depth + 1))),
-            Interpreter::Itself => has_known_kind(&file)
-                .map_err(|problem| said(program, &file, depth, problem))?,
+            Interpreter::Itself => {
+                has_known_kind(&file).map_err(|problem| said(program, &file, depth, problem))?
+            }
             Interpreter::Unknown(_) => {}
         }
     }
@@ -131,7 +132,10 @@ fn has_known_kind(file: &Path) -> Result<(), Lacks> {
     };
     let lacks = match machine(&bytes) {
         None => Lacks::NoKind,
-        Some(found) => match beginning(Path::new("/proc/self/exe")).as_deref().and_then(machine) {
+        Some(found) => match beginning(Path::new("/proc/self/exe"))
+            .as_deref()
+            .and_then(machine)
+        {
             Some(own) if own != found && !is_family(own, found) => Lacks::OtherMachine,
             _ => return Ok(()),
         },
@@ -145,7 +149,11 @@ fn has_known_kind(file: &Path) -> Result<(), Lacks> {
 fn beginning(file: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(ELF_BEGINNING).ok()?;
-    File::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    File::open(file)
+        .ok()?
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(bytes)
 }
 
@@ -169,7 +177,8 @@ fn is_family(own: u16, found: u16) -> bool {
 
 /// Whether the kernel was given something that starts further kinds of files, such as an emulator.
 fn starts_other_kinds() -> bool {
-    let listed: Vec<PathBuf> = outhaul_kit::durable::list(Path::new(OTHER_KINDS)).unwrap_or_default();
+    let listed: Vec<PathBuf> =
+        outhaul_kit::durable::list(Path::new(OTHER_KINDS)).unwrap_or_default();
     listed.iter().any(|path| {
         let name = path.file_name().unwrap_or_default();
         !NO_KIND.iter().any(|known| name == *known)
@@ -203,15 +212,30 @@ mod tests {
         write("empty", b"");
         write("other", &other);
         write("lost", b"#!/nope\n");
-        write("of-plain", format!("#!{}\n", at("plain").display()).as_bytes());
+        write(
+            "of-plain",
+            format!("#!{}\n", at("plain").display()).as_bytes(),
+        );
         for name in ["own", "script"] {
             assert_eq!(runnable(&at(name)), Ok(()), "{name}");
         }
         for (name, problem, way_out) in [
-            ("plain", "neither a program nor a script", "begin it with that line"),
-            ("empty", "neither a program nor a script", "begin it with that line"),
+            (
+                "plain",
+                "neither a program nor a script",
+                "begin it with that line",
+            ),
+            (
+                "empty",
+                "neither a program nor a script",
+                "begin it with that line",
+            ),
             ("other", "for another kind of machine", "`uname -m`"),
-            ("of-plain", "neither a program nor a script", "in the first line of"),
+            (
+                "of-plain",
+                "neither a program nor a script",
+                "in the first line of",
+            ),
             ("lost", "the interpreter of", "install that interpreter"),
             ("gone", "is not there", "install the program"),
         ] {

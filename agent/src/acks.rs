@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::rescued;
 use crate::state::outbox::Author;
 use crate::state::{self, SiteIdentity, StateError, events, key, outbox};
 
@@ -173,8 +174,24 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
             Ok::<_, StateError>(done)
         })
         .map_err(AgentError::from)?;
+    if agent.rehearsal.is_none() {
+        forget_former(agent, (&site, &acks), done.renumbered.is_some());
+    }
     if done.renumbered.is_some() {
         agent.site = next;
     }
     Ok(done)
+}
+
+/// Reports of former databases that the hub has, or that are queued again, are not kept beside the database.
+fn forget_former(agent: &Agent, (site, acks): (&SiteIdentity, &[Ack]), renumbered: bool) {
+    let gone =
+        rescued::acknowledged(&agent.state_folder, site, acks).and_then(|_| match renumbered {
+            true => rescued::queued_again(&agent.state_folder, site),
+            false => Ok(0),
+        });
+    // They go to the hub once more, which counts each once.
+    if let Err(error) = gone {
+        tracing::warn!("reports that the hub has could not be removed from `rescued`: {error}");
+    }
 }

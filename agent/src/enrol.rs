@@ -21,6 +21,7 @@ use crate::host::Host;
 use crate::identity;
 use crate::keys;
 use crate::request::{Asking, write_request};
+use crate::rescued::{self, RescuedReports};
 use crate::roots;
 use crate::runner::held::Lacking;
 use crate::runner::known_again;
@@ -57,6 +58,8 @@ pub struct Enrolled {
     pub adopted: Adopted,
     /// Held assignments of which what they keep is not known again.
     pub lacking: Vec<Lacking>,
+    /// Reports of a former database that have not reached the hub.
+    pub rescued: Vec<RescuedReports>,
     /// What could not be known again, where there was an earlier database in this folder and it is gone.
     pub lost: Option<Lost>,
 }
@@ -161,6 +164,7 @@ pub fn enrol(
     })?;
     keep_beside(state_folder, &store);
     Ok(Enrolled {
+        rescued: rescued_reports(state_folder, &site),
         site,
         request,
         seal_key,
@@ -186,6 +190,16 @@ fn keep_beside(state_folder: &StateFolder, store: &Store) {
     }
 }
 
+/// Reports of databases that were removed, which the one of `site` does not have.
+fn rescued_reports(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedReports> {
+    if let Err(error) = rescued::write_out(state_folder, site) {
+        tracing::warn!(
+            "reports of a former database that is saved in `rescued` could not be written out of it: {error}"
+        );
+    }
+    rescued::waiting(state_folder, site)
+}
+
 /// The same site enrols by another kit, or by the same one again.
 fn enrolled_before(
     state_folder: &StateFolder,
@@ -205,6 +219,7 @@ fn enrolled_before(
         false => Adopted::default(),
     };
     Ok(Enrolled {
+        rescued: rescued_reports(state_folder, &site),
         site,
         request,
         seal_key,

@@ -31,7 +31,7 @@ use outhaul_runner::{self as runner, agent, intact};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, attention, cut, identity, incomplete, interrupted, keys, machine, offer, rehearsal,
-    request, secrets, state, state_folder,
+    request, rescued, secrets, state, state_folder,
 };
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! only thing that lets a row leave the outbox. A lost stick or a torn connection costs nothing: what was
 //! not acknowledged goes again, and the hub counts each once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -22,6 +23,7 @@ use crate::runner::tidy;
 use crate::state::outbox::{self, WaitingReports};
 use crate::state::{self, StateError, key};
 
+pub mod former;
 pub mod refusal;
 
 use outhaul_site::state::refusal::HubRefusal;
@@ -40,6 +42,8 @@ const MAX_BATCHES: usize = 1_000;
 pub struct Exported {
     /// How many reports.
     pub reports: u64,
+    /// How many reports of former databases beside these.
+    pub former: u64,
     /// Into which files.
     pub files: Vec<PathBuf>,
     /// The enrolment request, while the hub or the centre has not shown that it knows this site's key.
@@ -57,6 +61,8 @@ pub struct OnMedium {
     newest: Option<PathBuf>,
     /// The enrolment request that is on it: its file and its content.
     request: Option<(PathBuf, Digest)>,
+    /// Files with reports of former databases that are on it, relative to the medium.
+    former: BTreeSet<PathBuf>,
 }
 
 impl OnMedium {
@@ -79,7 +85,7 @@ impl OnMedium {
     /// Forgets everything when what was written last is not there: somebody put another medium into this place.
     fn forget_if_exchanged(&mut self, media: &Media) {
         let request = self.request.as_ref().map(|(file, _)| file);
-        let mut written = self.newest.iter().chain(request);
+        let mut written = self.newest.iter().chain(request).chain(&self.former);
         if written.any(|file| media.marks(file).is_none()) {
             *self = Self::default();
         }
@@ -95,6 +101,8 @@ impl OnMedium {
 pub struct Sent {
     /// How many reports were sent.
     pub sent: u64,
+    /// How many reports of former databases were sent beside these.
+    pub former: u64,
     /// How many the hub acknowledged with its signature.
     pub acknowledged: u64,
     /// What the hub said to the enrolment request, while it is not approved.
@@ -135,7 +143,8 @@ pub fn export_newer(
 pub fn has_newer(agent: &Agent, media: &Media, there: &mut OnMedium) -> Result<bool, AgentError> {
     there.forget_if_exchanged(media);
     let after = there.after(&agent.site.epoch);
-    if !outbox::waiting(agent.store.read(), after, 1)?.is_empty() {
+    if former::has_newer(agent, there) || !outbox::waiting(agent.store.read(), after, 1)?.is_empty()
+    {
         return Ok(true);
     }
     let request = wanted_request(agent, orders::request_travels(agent)?)?;
@@ -158,6 +167,7 @@ fn write_reports(
         exported.request = Some(folder.join(&to));
         there.request = Some((to, Digest::of(&bytes)));
     }
+    former::export(agent, (&media, folder), there, &mut exported)?;
     let mut after = there.after(&agent.site.epoch);
     for _ in 0..MAX_BATCHES {
         let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
@@ -225,6 +235,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
             Err(error) => sent.refused.push(error.to_string()),
         }
     }
+    former::send(agent, &*client, &mut sent)?;
     let mut after = 0;
     let mut refused = Vec::new();
     for _ in 0..MAX_BATCHES {
@@ -240,11 +251,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
                 problem,
             }
         })?;
-        let envelopes: Vec<_> = answer
-            .acks
-            .iter()
-            .filter_map(|value| Envelope::from_json(value.to_string().as_bytes()).ok())
-            .collect();
+        let envelopes = envelopes(&answer);
         let epoch = agent.site.epoch.clone();
         after = last.number;
         sent.sent += batch.len() as u64;
@@ -270,6 +277,14 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
         sent.of_site = refusal::note(agent, &url, &refused)?;
     }
     Ok(sent)
+}
+
+/// The signed acknowledgements of an answer.
+fn envelopes(answer: &ReportsAnswer) -> Vec<Envelope> {
+    let values = answer.acks.iter();
+    values
+        .filter_map(|value| Envelope::from_json(value.to_string().as_bytes()).ok())
+        .collect()
 }
 
 /// How far the clocks of the hub and of this machine may be apart, milliseconds, before it is named.

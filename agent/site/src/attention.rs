@@ -55,6 +55,8 @@ pub enum AttentionKind {
     Content,
     /// The hub takes nothing of this site.
     HubRefuses,
+    /// Reports of a former database have not reached the hub.
+    RescuedReports,
     /// The service follows other settings than `agent.toml` has now.
     Settings,
     /// A bundle could not be taken in, for a reason that can be mended on this machine.

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod offer;
 pub mod rehearsal;
 pub mod request;
+pub mod rescued;
 pub mod same_file;
 pub mod secrets;
 pub mod state;

@@ -11,6 +11,7 @@ use super::Context;
 use crate::durable;
 use crate::enrol::{self, Adopted, Enrolled, KeptFloors, ValueBefore};
 use crate::error::AgentError;
+use crate::report::former;
 use crate::state_folder::StateFolder;
 
 /// How the name of a bundle's first member begins.
@@ -84,6 +85,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         ));
     }
     say_lost(&enrolled);
+    if let Some((message, help)) = former::words(&enrolled.rescued) {
+        super::say(&format!("{message}; {help}"));
+    }
     super::say(
         "next: bring the request to the centre (`outhaul-agent export` puts it on a stick), and tell \
          whoever approves it the fingerprint by another way, such as by telephone",
@@ -94,6 +98,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
             "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost.is_some(),
+            "former_reports": enrolled.rescued.iter().map(|one| json_path(&one.path)).collect::<Vec<_>>(),
             "known_again": adopted.known, "values": adopted.values, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );

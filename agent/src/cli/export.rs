@@ -104,7 +104,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     refuse_own(&args.folder, &context.state)?;
     refuse_others(&args.folder)?;
     let exported = report::export(&mut Agent::open(&context.state)?, &args.folder)?;
-    let count = exported.reports;
+    let count = exported.reports + exported.former;
     let reports = if count == 1 { "report" } else { "reports" };
     let mut lines = vec![format!("{count} {reports} exported")];
     lines.extend(
@@ -114,6 +114,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             .chain(&exported.request)
             .map(|f| format!("  {}", f.display())),
     );
+    if exported.former > 0 {
+        super::say(&format!(
+            "{} of these are of a former database of this site, which was removed: the hub accepts them where it knows the key that signed them",
+            exported.former
+        ));
+    }
     let folder = outhaul_kit::text::path(&args.folder);
     super::say(&if count == 0 {
         format!("no report waits for the hub; `{folder}` is safe to remove now")
@@ -127,7 +133,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     context.print(
         &lines.join("\n"),
         &serde_json::json!({
-            "reports": exported.reports, "files": paths(&exported.files),
+            "reports": exported.reports, "former_reports": exported.former, "files": paths(&exported.files),
             "request": exported.request.as_deref().map(json_path),
         }),
     );

@@ -36,13 +36,19 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
             "the hub's answer to the enrolment request: {answer}"
         ));
     }
+    if sent.former > 0 {
+        super::say(&format!(
+            "{} reports of a former database of this site were sent, too",
+            sent.former
+        ));
+    }
     context.print(
         &format!(
             "{} reports sent, {} acknowledged",
             sent.sent, sent.acknowledged
         ),
         &serde_json::json!({
-            "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused, "request": sent.request,
+            "sent": sent.sent, "former_sent": sent.former, "acknowledged": sent.acknowledged, "refused": sent.refused, "request": sent.request,
             "hub_refuses_site": sent.of_site,
         }),
     );

@@ -138,7 +138,8 @@ impl Exports {
                 // Nothing to write is no reason to wait for what comes.
                 Ok(None) => {}
                 Ok(Some(done)) => {
-                    tracing::info!("`{shown}`: {} newer reports written", done.reports);
+                    let count = done.reports + done.former;
+                    tracing::info!("`{shown}`: {count} newer reports written");
                     place.attempts.worked(now);
                     place.problem = None;
                 }

@@ -14,6 +14,7 @@ use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
 use crate::keys::{self, NextKeys};
+use crate::rescued;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, events, key};
 use crate::state_folder::StateFolder;
@@ -35,6 +36,7 @@ pub(super) fn enrol_again(
     site.enrolment = Some(enrolment);
     // A hub with another key does not know this site: it would wait for ever for reports that are gone.
     let other_hub = site.hub_key != kit.hub_key;
+    let before = site.clone();
     if other_hub {
         site.epoch = state::new_epoch()?;
     }
@@ -78,6 +80,11 @@ pub(super) fn enrol_again(
         }
         Ok::<_, StateError>(())
     })?;
+    if other_hub && let Err(error) = rescued::queued_again(state_folder, &before) {
+        tracing::warn!(
+            "reports that are queued again could not be removed from `rescued`: {error}"
+        );
+    }
     let key = keys::key_in_use(state_folder, store.read())?;
     Ok((site, key))
 }

@@ -18,7 +18,7 @@ use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::intake::not_taken;
 use crate::machine::{State, Work};
-use crate::report::refusal;
+use crate::report::{former, refusal};
 use crate::runner::soak::{UNASKED, UNWELL};
 use crate::runner::{self, former_targets, held, known_again};
 use crate::secrets::Secrets;
@@ -56,6 +56,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             refusal.help(),
         )
     }));
+    found.extend(former::attention(agent));
     let short_of_space = found.iter().any(|one| one.what == AttentionKind::Space);
     let url = agent.config.repository.url.as_deref();
     found.extend(not_taken::present(agent.store.read(), url, short_of_space)?);

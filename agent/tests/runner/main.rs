@@ -60,6 +60,7 @@ mod refusals;
 mod refused_site;
 mod rekey;
 mod reports;
+mod rescued_reports;
 mod same_stick;
 mod served;
 mod server;

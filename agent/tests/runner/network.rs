@@ -234,7 +234,7 @@ fn a_server_that_is_not_there_changes_nothing() {
 }
 
 /// A hub that acknowledges the last report posted with `key`.
-fn hub(key: SigningKey) -> Server {
+pub fn hub(key: SigningKey) -> Server {
     let answer = move |body: &[u8]| {
         let last = body
             .split(|b| *b == b'\n')

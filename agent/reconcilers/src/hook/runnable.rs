@@ -16,7 +16,7 @@ use super::program::MOST_INTERPRETERS;
 /// The beginning of an ELF file that names its machine: 16 bytes of identity, the type, the machine.
 const ELF_BEGINNING: usize = 20;
 const ELF: &[u8] = b"\x7fELF";
-/// ELF machines of which one kernel starts both: x86-64 and 386, AArch64 and Arm, 64-bit and 32-bit PowerPC.
+/// ELF machines of which one kernel starts both: x86-64 and 386, 64-bit and 32-bit Arm, 64-bit and 32-bit Power.
 const FAMILIES: [[u16; 2]; 3] = [[62, 3], [183, 40], [21, 20]];
 /// Where the kernel lists what starts other kinds of files.
 const OTHER_KINDS: &str = "/proc/sys/fs/binfmt_misc";
@@ -47,7 +47,7 @@ pub fn runnable(program: &Path) -> Result<(), NotRunnable> {
         match interpreter::of(&file, None) {
             Interpreter::Files(all) => files.extend(all.into_iter().map(|file| (file, depth + 1))),
             Interpreter::Itself => {
-                has_known_kind(&file).map_err(|problem| said(program, &file, depth, problem))?
+                has_known_kind(&file).map_err(|problem| said(program, &file, depth, problem))?;
             }
             Interpreter::Unknown(_) => {}
         }

@@ -9,7 +9,9 @@ use crate::durable;
 /// The folder of what was saved, in the state folder.
 pub(crate) const FOLDER: &str = "rescued";
 /// How the names of saved databases end.
-pub(super) const DATABASE: &str = "db";
+pub(crate) const DATABASE: &str = "db";
+/// The folder of saved reports, in that folder.
+pub(crate) const REPORTS: &str = "reports";
 
 /// What became of the database that a process worked with, where another one or none is at its path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,201 @@
+//! Reports of databases that were removed: saved in `rescued/reports`, and on their way to the hub.
+//!
+//! What comes in: the state folder, the site as its database has it, and acknowledgements whose signatures were verified. What goes out: the files
+//! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. It writes none (`state::rescue`
+//! does) and reads no report.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::report::Ack;
+
+use crate::durable::{self, FileError};
+use crate::state::former::{FOLDER, REPORTS};
+use crate::state::{self, SiteIdentity, StateError};
+use crate::state_folder::StateFolder;
+
+/// How the names of such files end.
+const END: &str = ".reports";
+
+/// One file of reports, as `export` writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RescuedReports {
+    /// The file.
+    pub path: PathBuf,
+    /// The numbering that the reports belong to.
+    pub epoch: String,
+    /// The number of the first.
+    pub first: u64,
+    /// The number of the last.
+    pub last: u64,
+}
+
+impl RescuedReports {
+    /// By the name of the file, where it is one of `site`.
+    fn of(path: PathBuf, site: &str) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let rest = name.strip_prefix(site)?.strip_prefix('-')?;
+        let mut parts = rest.strip_suffix(END)?.rsplitn(3, '-');
+        let last = parts.next()?.parse().ok()?;
+        let first = parts.next()?.parse().ok()?;
+        let epoch = parts.next().filter(|epoch| !epoch.is_empty())?.to_owned();
+        Some(Self {
+            path,
+            epoch,
+            first,
+            last,
+        })
+    }
+
+    /// Which reports are in it, in words.
+    pub fn sentence(&self) -> String {
+        let Self {
+            epoch, first, last, ..
+        } = self;
+        match first == last {
+            true => format!("report {first} of numbering {epoch}"),
+            false => format!("reports {first} to {last} of numbering {epoch}"),
+        }
+    }
+}
+
+/// The folder with such files.
+pub fn folder(state_folder: &StateFolder) -> PathBuf {
+    state_folder.root().join(FOLDER).join(REPORTS)
+}
+
+/// Every such file of `site`, by numbering and number.
+fn all(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedReports> {
+    let found = durable::list(&folder(state_folder)).unwrap_or_default();
+    let of = |path: PathBuf| RescuedReports::of(path, site.name.as_str());
+    let mut all: Vec<_> = found.into_iter().filter_map(of).collect();
+    all.sort_by(|one, other| (&one.epoch, one.first).cmp(&(&other.epoch, other.first)));
+    all
+}
+
+/// The files whose reports are in no outbox: the database of `site` has those of its own numbering.
+pub fn waiting(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedReports> {
+    let mut found = all(state_folder, site);
+    found.retain(|one| one.epoch != site.epoch.as_str());
+    found
+}
+
+/// Removes what the hub has, by its verified acknowledgements. Returns how many files went. One that covers more of a former numbering than was
+/// ever saved is about reports of another machine: nothing goes for it.
+///
+/// # Errors
+/// [`FileError`] of what cannot be removed.
+pub fn acknowledged(
+    state_folder: &StateFolder,
+    site: &SiteIdentity,
+    acks: &[Ack],
+) -> Result<u64, FileError> {
+    let all = all(state_folder, site);
+    let saved = |epoch: &str| {
+        let of_it = all.iter().filter(|one| one.epoch == epoch);
+        of_it.map(|one| one.last).max().unwrap_or(0)
+    };
+    let covers = |one: &&RescuedReports| {
+        acks.iter().any(|ack| {
+            let is_own = (&ack.fleet, &ack.site) == (&site.fleet, &site.name);
+            let is_known = ack.epoch == site.epoch || ack.number <= saved(&one.epoch);
+            is_own && is_known && ack.epoch.as_str() == one.epoch && ack.number >= one.last
+        })
+    };
+    remove(all.iter().filter(covers))
+}
+
+/// Removes what the database of `site` has as well, before its reports are numbered anew: they are queued again then, and under their former
+/// numbers they would be others' reports to the hub.
+///
+/// # Errors
+/// [`FileError`] of what cannot be removed.
+pub fn queued_again(state_folder: &StateFolder, site: &SiteIdentity) -> Result<u64, FileError> {
+    let all = all(state_folder, site);
+    remove(all.iter().filter(|one| one.epoch == site.epoch.as_str()))
+}
+
+fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, FileError> {
+    let mut gone = 0;
+    for one in files {
+        durable::remove_file(&one.path)?;
+        gone += 1;
+    }
+    Ok(gone)
+}
+
+/// Writes the reports of every saved database of `site` beside it, where that could not be done when it was saved, or an earlier agent saved it.
+///
+/// # Errors
+/// [`StateError`] of the first that cannot be read or written.
+pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), StateError> {
+    let own = (&site.fleet, &site.name);
+    for saved in databases(&state_folder.root().join(FOLDER)) {
+        state::write_reports_of(&saved, own, &folder(state_folder))?;
+    }
+    Ok(())
+}
+
+/// The saved databases.
+fn databases(folder: &Path) -> Vec<PathBuf> {
+    let mut found = durable::list(folder).unwrap_or_default();
+    found.retain(|path| {
+        path.extension()
+            .is_some_and(|end| end == state::former::DATABASE)
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_the_database_has_itself_does_not_wait_and_what_the_hub_has_goes() {
+        let root = tempfile::tempdir().unwrap();
+        let state_folder = StateFolder::new(root.path());
+        let site: SiteIdentity = serde_json::from_value(serde_json::json!({
+            "fleet": "acme", "name": "press-7", "epoch": "e2", "hub_url": "", "hub_key": "",
+            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
+        }))
+        .unwrap();
+        assert_eq!(waiting(&state_folder, &site), []);
+        let folder = folder(&state_folder);
+        fs::create_dir_all(&folder).unwrap();
+        for name in [
+            "press-7-e1-1-4.reports",
+            "press-7-e1-5-5.reports",
+            "press-7-e2-1-2.reports",
+            "press-77-e1-1-2.reports",
+            "press-7-e1-x-2.reports",
+            "notes",
+        ] {
+            fs::write(folder.join(name), "{}\n").unwrap();
+        }
+        let said = || -> Vec<String> {
+            let all = waiting(&state_folder, &site);
+            all.iter().map(RescuedReports::sentence).collect()
+        };
+        let both = ["reports 1 to 4 of numbering e1", "report 5 of numbering e1"];
+        assert_eq!(said(), both);
+        let ack = |site: &str, epoch: &str, number: u64| -> Ack {
+            serde_json::from_value(serde_json::json!({
+                "fleet": "acme", "site": site, "epoch": epoch, "number": number, "hub_time_ms": 1,
+            }))
+            .unwrap()
+        };
+        let others = [
+            ack("press-8", "e1", 5),
+            ack("press-7", "e1", 3),
+            ack("press-7", "e1", 6),
+        ];
+        assert_eq!(acknowledged(&state_folder, &site, &others).unwrap(), 0);
+        let own = [ack("press-7", "e1", 4)];
+        assert_eq!(acknowledged(&state_folder, &site, &own).unwrap(), 1);
+        assert_eq!(said(), both[1..]);
+        assert_eq!(queued_again(&state_folder, &site).unwrap(), 1);
+        assert!(!folder.join("press-7-e2-1-2.reports").exists());
+        assert_eq!(said(), both[1..]);
+    }
+}

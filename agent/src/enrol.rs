@@ -54,6 +54,8 @@ pub struct Enrolled {
     pub fingerprint: String,
     /// Whether the site had been enrolled by the same kit before.
     pub again: bool,
+    /// Whether the site has a new key beside its database, because the one before was lost.
+    pub made_key: bool,
     /// What an earlier database in this folder had applied.
     pub adopted: Adopted,
     /// Held assignments of which what they keep is not known again.
@@ -170,6 +172,7 @@ pub fn enrol(
         seal_key,
         fingerprint: key.public().id(),
         again: false,
+        made_key: false,
         adopted,
         lacking,
         lost,
@@ -208,7 +211,7 @@ fn enrolled_before(
     config: &AgentConfig,
     adopt_changed: bool,
 ) -> Result<Enrolled, AgentError> {
-    let (site, key) = again::enrol_again(state_folder, store, site, kit, &config.clock)?;
+    let (site, key, made_key) = again::enrol_again(state_folder, store, site, kit, &config.clock)?;
     keep_beside(state_folder, store);
     let seal_key = seal_key(state_folder)?;
     let kit_key = kit.key();
@@ -225,6 +228,7 @@ fn enrolled_before(
         seal_key,
         fingerprint: key.public().id(),
         again: true,
+        made_key,
         adopted,
         lacking: Vec::new(),
         lost: None,

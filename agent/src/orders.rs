@@ -352,7 +352,7 @@ fn record(
                 state::set_meta(db, key::SITE, Some(&site))?;
             }
             if let Some(next) = &change.next {
-                next.put_in_use(db, author.key)?;
+                next.put_in_use(db, Some(author.key.public().id()))?;
                 state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
                 state::set_meta::<Approved>(db, key::APPROVED, None)?;
             }

@@ -151,7 +151,7 @@ impl Blind {
 fn is_of_database(error: &AgentError) -> bool {
     use StateError::{
         Damaged, Database, Exchanged, Gone, Instead, LockLost, Newer, NoSpace, NotEnrolled,
-        OlderCopy, OtherSite, ReadOnly, Value,
+        OlderCopy, OtherPiece, OtherSite, ReadOnly, Value,
     };
     matches!(
         error,
@@ -166,6 +166,7 @@ fn is_of_database(error: &AgentError) -> bool {
                 | NoSpace { .. }
                 | NotEnrolled { .. }
                 | OlderCopy { .. }
+                | OtherPiece { .. }
                 | OtherSite { .. }
                 | ReadOnly { .. }
                 | Value { .. }

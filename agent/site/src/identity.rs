@@ -9,8 +9,9 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::durable;
+use crate::keys;
 use crate::request;
-use crate::state::{SiteIdentity, StateError, doing, outbox, site, to_json};
+use crate::state::{SiteIdentity, StateError, doing, key, meta, outbox, site, to_json};
 use crate::state_folder::StateFolder;
 
 const FORMAT: &str = "outhaul.dev/site-identity/v1";
@@ -34,6 +35,9 @@ pub struct FolderIdentity {
     before: Vec<Name>,
     /// At least so many reports were made under it.
     reports: u64,
+    /// Id of the key that signs them; absent in a file of an earlier agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// What the file has; `None` where it is not there or cannot be read.
@@ -69,7 +73,7 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
     let reports = outbox::cursor(&moment)?.last;
     drop(moment);
     let Some(known) = known else {
-        check_requests(state_folder, &found)?;
+        check_requests(state_folder, db, &found)?;
         return Ok(Both {
             known: None,
             found,
@@ -77,10 +81,12 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
         });
     };
     if (&known.fleet, &known.site) != (&found.fleet, &found.name) {
+        let (fleet, name) = (&known.fleet, &known.site);
+        let key = has_own_key(state_folder, db)?;
         return Err(other(
             state_folder,
-            &found,
-            (&known.fleet, &known.site),
+            (&found, key),
+            (fleet, name),
             "site.json",
         ));
     }
@@ -108,13 +114,18 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
 }
 
 /// Refuses a database of another site than each request in the folder is for.
-fn check_requests(state_folder: &StateFolder, found: &SiteIdentity) -> Result<(), StateError> {
+fn check_requests(
+    state_folder: &StateFolder,
+    db: &Connection,
+    found: &SiteIdentity,
+) -> Result<(), StateError> {
     let requests = request::all(state_folder);
     let is_own = |one: &_| named(one) == (&found.fleet, &found.name);
     match requests.first() {
         Some(first) if !requests.iter().any(is_own) => {
             let shown = format!("{}.request", first.site);
-            Err(other(state_folder, found, named(first), &shown))
+            let key = has_own_key(state_folder, db)?;
+            Err(other(state_folder, (found, key), named(first), &shown))
         }
         _ => Ok(()),
     }
@@ -124,12 +135,25 @@ fn named(request: &outhaul_bundle::report::EnrolmentRequest) -> (&Name, &Name) {
     (&request.fleet, &request.site)
 }
 
+/// Whether the key in the folder is the one that the database signs with: then both are of one site, whatever lies beside them.
+fn has_own_key(state_folder: &StateFolder, db: &Connection) -> Result<bool, StateError> {
+    let wanted: Option<String> = meta(db, key::KEY_ID)?;
+    Ok(wanted.is_some() && wanted == keys::id_in(state_folder))
+}
+
 fn other(
     state_folder: &StateFolder,
-    found: &SiteIdentity,
+    (found, has_key): (&SiteIdentity, bool),
     (fleet, name): (&Name, &Name),
     shown: &str,
 ) -> StateError {
+    if has_key {
+        return StateError::OtherPiece {
+            path: state_folder.root().join(shown),
+            found: format!("site `{name}` of fleet {fleet}"),
+            own: format!("site `{}` of fleet {}", found.name, found.fleet),
+        };
+    }
     StateError::OtherSite {
         path: state_folder.database(),
         found: format!("site `{}` of fleet {}", found.name, found.fleet),
@@ -164,6 +188,7 @@ pub fn keep(state_folder: &StateFolder, db: &Connection) -> Result<(), StateErro
         epoch: found.epoch,
         before,
         reports,
+        key: meta(db, key::KEY_ID)?,
     };
     if known.as_ref() == Some(&now) {
         return Ok(());

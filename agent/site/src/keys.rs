@@ -4,6 +4,9 @@
 //! change that a power cut interrupted is finished. A new key is in use from the commit on that names it. No key
 //! leaves the state folder.
 
+use std::io;
+use std::path::Path;
+
 use outhaul_signer::SigningKey;
 use rusqlite::Connection;
 
@@ -37,19 +40,47 @@ impl NextKeys {
         })
     }
 
-    /// From the commit of this on, they are the keys in use.
+    /// A new key that signs, where the one in use is lost; what opens what is sealed stays.
+    ///
+    /// # Errors
+    /// As [`NextKeys::make`].
+    pub fn for_lost(state_folder: &StateFolder) -> Result<Self, StateError> {
+        let seal = Secrets::own_public_key(&state_folder.identities())?;
+        Ok(Self {
+            signing: next_key(state_folder)?,
+            seal,
+        })
+    }
+
+    /// From the commit of this on, they are the keys in use; `before` is the id of the key that signed until then, where it is known.
     ///
     /// # Errors
     /// [`StateError`] of the database.
-    pub fn put_in_use(&self, db: &Connection, before: &SigningKey) -> Result<(), StateError> {
+    pub fn put_in_use(&self, db: &Connection, before: Option<String>) -> Result<(), StateError> {
         let mut former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
-        former.push(before.public().id());
+        former.extend(before);
         // Long out of use: nobody asks for them any more.
         former.drain(..former.len().saturating_sub(MAX_FORMER_KEYS));
         state::set_meta(db, key::FORMER_KEYS, Some(&former))?;
         state::set_meta(db, key::KEY_ID, Some(&self.signing.public().id()))?;
         state::set_meta(db, key::SEAL_KEY, Some(&self.seal))
     }
+}
+
+/// Whether the key that this site signs with is lost: another one in its place is not, since somebody may need it.
+pub fn is_lost(state_folder: &StateFolder, db: &Connection) -> bool {
+    let in_use = key_in_use(state_folder, db);
+    matches!(in_use, Err(StateError::Key { .. })) && is_missing(&state_folder.key())
+}
+
+fn is_missing(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// The id of the key that lies in the folder, where it can be read.
+pub fn id_in(state_folder: &StateFolder) -> Option<String> {
+    let key = SigningKey::load_plain(&state_folder.key()).ok()?;
+    Some(key.public().id())
 }
 
 fn unusable(problem: String) -> StateError {

@@ -85,6 +85,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         ));
     }
     say_lost(&enrolled);
+    if enrolled.made_key {
+        super::say(
+            "`site.key` was missing: this site has a new key; reports that wait are numbered anew and signed with it",
+        );
+    }
     if let Some((message, help)) = former::words(&enrolled.rescued) {
         super::say(&format!("{message}; {help}"));
     }

@@ -1,42 +1,64 @@
 //! Which site a state folder was, where its database is lost: what is left there says so.
 //!
-//! What comes in: the state folder, and the site that a kit is for. What goes out: nothing where what is left is that site's, or does not
-//! say whose it is; else an error that names both. With another site's kit, what runs would be reported under a wrong name, and nobody
+//! What comes in: the state folder, and the site that a kit is for. What goes out: nothing where what is left (`site.json`, `site.key`, requests,
+//! bundles) is that site's, or does not say whose it is; else an error that names both, and the files that differ. With another site's kit, what runs would be reported under a wrong name, and nobody
 //! would look after it any more. It writes nothing.
 
+use std::path::{Path, PathBuf};
+
 use outhaul_bundle::name::Name;
+use outhaul_bundle::report::EnrolmentRequest;
 use outhaul_bundle::{Index, Limits};
 use outhaul_kit::text;
+use outhaul_signer::{PublicKey, SigningKey};
 
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
 use crate::identity;
+use crate::keys;
 use crate::request;
 use crate::state_folder::StateFolder;
 
-/// Refuses a kit for another site or fleet than this folder was; `lost` says that something else than `site.json` shows that it was one.
+/// Refuses a kit for another site or fleet than this folder was, and pieces of another site beside what is this one's; `lost` says that something
+/// else than `site.json` shows that it was one.
 ///
 /// # Errors
 /// [`AgentError::Usage`]
 pub(super) fn check(
     state_folder: &StateFolder,
-    (fleet, site): (&Name, &Name),
+    kit: (&Name, &Name),
     lost: bool,
 ) -> Result<(), AgentError> {
-    let (was, shown) = match identity::read(state_folder) {
-        Some(known) if (&known.fleet, &known.site) == (fleet, site) => return Ok(()),
+    let known = identity::read(state_folder);
+    let key = Key::of(state_folder);
+    let (was, shown) = match &known {
+        Some(known) if (&known.fleet, &known.site) == kit => {
+            return key.check(state_folder, kit, known.key.as_deref());
+        }
+        // The key is this site's by its own request: then that one file is another's.
+        Some(known) if key.is_of(kit) => {
+            let path = state_folder.identity();
+            let whose = format!("of site `{}` of fleet {}", known.site, known.fleet);
+            let own = "while `site.key` and its request are of the site of the kit";
+            return Err(differs(
+                kit,
+                (&[path], &whose),
+                (own, "then repeat this command"),
+            ));
+        }
         Some(known) => (
             format!("site `{}` of fleet {}", known.site, known.fleet),
             "`site.json`".to_owned(),
         ),
         // An enrolment that was cut off was none.
-        None if !lost => return Ok(()),
-        None => match shown_otherwise(state_folder, fleet, site) {
+        None if !lost => return key.check(state_folder, kit, None),
+        None => match shown_otherwise(state_folder, kit.0, kit.1) {
             Some(found) => found,
-            None => return Ok(()),
+            None => return key.check(state_folder, kit, None),
         },
     };
+    let (fleet, site) = kit;
     Err(AgentError::Usage {
         message: format!(
             "the kit is for site `{site}` of fleet {fleet}, and `{}` is the state folder of {was}, as {shown} in it shows; nothing was changed",
@@ -47,6 +69,102 @@ pub(super) fn check(
              now on, move the whole folder aside first, and look after what the former site applied: no bundle of `{site}` removes it"
         ),
     })
+}
+
+/// The key in the folder, and the request that names it.
+struct Key {
+    /// Ids of `site.key`, and of the one that takes its place.
+    ids: Vec<String>,
+    request: Option<EnrolmentRequest>,
+    /// The key that the request of each site names.
+    named: Vec<(EnrolmentRequest, String)>,
+}
+
+impl Key {
+    fn of(state_folder: &StateFolder) -> Self {
+        let id = |pem: &str| Some(PublicKey::from_pem(pem).ok()?.id());
+        let all = request::all(state_folder).into_iter();
+        let named: Vec<_> = all
+            .filter_map(|one| id(&one.public_key).map(|id| (one, id)))
+            .collect();
+        let next = SigningKey::load_plain(&state_folder.next_key()).ok();
+        let next = next.map(|key| key.public().id());
+        let ids: Vec<String> = keys::id_in(state_folder).into_iter().chain(next).collect();
+        let of_it = named.iter().find(|(_, id)| ids.contains(id));
+        Self {
+            request: of_it.map(|(request, _)| request.clone()),
+            ids,
+            named,
+        }
+    }
+
+    /// Whether its request is one of `site`.
+    fn is_of(&self, site: (&Name, &Name)) -> bool {
+        let request = self.request.as_ref();
+        request.is_some_and(|one| (&one.fleet, &one.site) == site)
+    }
+
+    /// Refuses a key that is another site's by its request, or another one than the site's own request and `site.json` name.
+    fn check(
+        &self,
+        state_folder: &StateFolder,
+        kit: (&Name, &Name),
+        known: Option<&str>,
+    ) -> Result<(), AgentError> {
+        let key = state_folder.key();
+        let again = "and put this site's own back where it still is; where it is lost, this command makes a new one, with a new kit (`outhaul site \
+                     enrol SITE --again` at the centre writes one)";
+        if let Some(request) = self.request.as_ref().filter(|_| !self.is_of(kit)) {
+            let file = state_folder.request(request.site.as_str());
+            let whose = format!("of site `{}` of fleet {}", request.site, request.fleet);
+            let shown = format!("as `{}.request` shows", request.site);
+            return Err(differs(kit, (&[key, file], &whose), (&shown, again)));
+        }
+        let is_own = |(one, _): &&(EnrolmentRequest, String)| (&one.fleet, &one.site) == kit;
+        let of_request = self.named.iter().find(is_own);
+        let of_request = of_request.map(|(one, id)| (id.as_str(), format!("{}.request", one.site)));
+        let of_file = known.map(|id| (id, "site.json".to_owned()));
+        let Some(found) = self.ids.first() else {
+            return Ok(());
+        };
+        // A key that took the place of an older one may be in one of the two files only.
+        let mut named = of_request.into_iter().chain(of_file).peekable();
+        let Some((wanted, by)) = named.peek().cloned() else {
+            return Ok(());
+        };
+        if named.any(|(id, _)| self.ids.iter().any(|own| own == id)) {
+            return Ok(());
+        }
+        let whose = format!("the key {found:.12}");
+        let shown = format!("and `{by}` names {wanted:.12} as the key of this site");
+        Err(differs(kit, (&[key], &whose), (&shown, again)))
+    }
+}
+
+/// That single files in the folder are not those of the site that the kit is for, and what to do.
+fn differs(
+    (fleet, site): (&Name, &Name),
+    (paths, whose): (&[PathBuf], &str),
+    (shown, then): (&str, &str),
+) -> AgentError {
+    let names = paths.iter().map(|path| format!("`{}`", text::path(path)));
+    let are = if paths.len() == 1 { "is" } else { "are" };
+    let moves = paths.iter().map(|path| {
+        let folder = path.parent().and_then(Path::parent).unwrap_or(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = folder.join(format!("{name}.aside"));
+        format!("mv {} {}", text::quoted(path), text::quoted(aside))
+    });
+    AgentError::Usage {
+        message: format!(
+            "the kit is for site `{site}` of fleet {fleet}, and {} beside what is left of it {are} {whose}, {shown}; nothing was changed",
+            names.collect::<Vec<_>>().join(" and "),
+        ),
+        help: format!(
+            "move that out of the folder (`{}`), {then}",
+            moves.collect::<Vec<_>>().join(" && ")
+        ),
+    }
 }
 
 /// Which other site than `site` of `fleet` the folder was, by its bundles and requests, and which of them shows it.

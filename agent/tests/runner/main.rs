@@ -29,6 +29,7 @@ mod held_content;
 mod hook_page;
 mod hooks;
 mod hostile_media;
+mod identity_pieces;
 mod import;
 mod in_one_call;
 mod lost_memory;

@@ -13,7 +13,7 @@ use outhaul_test_kit::{Centre, Draft, Load};
 use crate::service::{Service, log, until};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
-const DATABASE: [&str; 3] = ["agent.db", "agent.db-wal", "agent.db-shm"];
+pub const DATABASE: [&str; 3] = ["agent.db", "agent.db-wal", "agent.db-shm"];
 
 fn running(centre: &Centre, name: &str) -> Site {
     let site = Site::new(centre, name);
@@ -21,7 +21,7 @@ fn running(centre: &Centre, name: &str) -> Site {
     site
 }
 
-fn remove(site: &Site, names: &[&str]) {
+pub fn remove(site: &Site, names: &[&str]) {
     for name in names {
         let _ = fs::remove_file(site.state().join(name));
     }
@@ -39,7 +39,7 @@ fn signal(service: &Service, name: &str) {
 
 /// The command in the first pair of backquotes that begins with `start`, run as a shell does.
 #[track_caller]
-fn as_printed(said: &str, start: &str) -> Output {
+pub fn as_printed(said: &str, start: &str) -> Output {
     let at = said
         .find(&format!("`{start}"))
         .unwrap_or_else(|| panic!("{said}"));

@@ -144,6 +144,20 @@ pub enum StateError {
         /// What shows it.
         shown: String,
     },
+    /// Another file in the folder is of another site than the database and the key.
+    #[error(
+        "`{}` is of {found}, and the database `agent.db` and the key `site.key` beside it are of {own}: the state folder was not used, and what runs on \
+         this site was not touched",
+        text::path(path)
+    )]
+    OtherPiece {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose the database and the key are.
+        own: String,
+    },
     /// The database is a copy from before the one that reported last.
     #[error(
         "the database `{}` is an older copy than the one that this site worked with last ({problem}): with it, numbers of reports would be given \

@@ -85,11 +85,17 @@ impl StateError {
                     .into()
             }
             Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),
-            Self::Key { .. } => {
-                "the running bundle is not affected; restore `site.key` from a backup of the state folder, or ask the centre \
-                 for a new kit (`outhaul site enrol`)"
-                    .into()
-            }
+            Self::Key { .. } => format!(
+                "the running bundle is not affected; stop the service first, where it runs (`systemctl stop outhaul-agent`); restore `site.key` where a \
+                 copy of it is; where it is lost, {NEW_KEY}"
+            ),
+            Self::OtherPiece { path, .. } => format!(
+                "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that file out of the folder (`mv {typed} {aside}`), leave \
+                 all else in it, and repeat the command; the service, or `outhaul-agent run --once`, writes `site.json` anew, and \
+                 `outhaul-agent enrol SITE.kit` with this site's kit its own request",
+                typed = text::quoted(path),
+                aside = text::quoted(aside(path)),
+            ),
         }
     }
 }
@@ -97,6 +103,10 @@ impl StateError {
 /// The way back that keeps what the site knew.
 const FROM_BACKUP: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
                            (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`";
+/// The way on where this site's own key is lost.
+const NEW_KEY: &str = "move what is in its place out of the folder, if anything is, and enrol this site with a new kit (`outhaul site enrol SITE --again` at \
+                       the centre writes one, `outhaul-agent enrol SITE.kit` takes it): that makes a new key, and keeps the database with the reports that \
+                       wait";
 /// The ways back to a database.
 const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
                                   (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; \
@@ -166,8 +176,14 @@ fn rescued_help(path: &Path, saved: &Path) -> String {
 /// How a saved database becomes the one of this site again. What SQLite wrote beside the removed one would be put into it.
 fn put_back(path: &Path, saved: &Path) -> String {
     let beside = |end: &str| text::quoted(path.with_file_name(format!("agent.db{end}")));
+    let key = match path.with_file_name("site.key").exists() {
+        true => "and start the service".to_owned(),
+        false => format!(
+            "and restore `site.key`, which is not there either, where a copy of it is; where that is lost, {NEW_KEY}; then start the service"
+        ),
+    };
     format!(
-        "put the saved one in its place (`rm -f {wal} {shm} && mv {saved} {path}`), and start the service",
+        "put the saved one in its place (`rm -f {wal} {shm} && mv {saved} {path}`), {key}",
         wal = beside("-wal"),
         shm = beside("-shm"),
         saved = text::quoted(saved),
@@ -207,10 +223,11 @@ fn known_again(database: &Path) -> String {
     )
 }
 
-/// Where what is in the place of the database can lie: beside the state folder, where it keeps nobody from anything.
+/// Where what is in the place of a file can lie: beside the state folder, where it keeps nobody from anything.
 fn aside(path: &Path) -> PathBuf {
     let beside = path.parent().and_then(Path::parent).unwrap_or(path);
-    beside.join("agent.db.aside")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    beside.join(format!("{name}.aside"))
 }
 
 /// What may be removed of a state folder whose file system is full, and what must stay.

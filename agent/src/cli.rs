@@ -30,6 +30,7 @@ mod export;
 mod hold;
 mod import;
 mod observe;
+mod owner;
 mod plan;
 mod restore;
 mod rollback;
@@ -93,6 +94,13 @@ enum Command {
     Backup(backup::Args),
     Restore(restore::Args),
     ApplyHelper(apply_helper::Args),
+}
+
+impl Command {
+    /// Whether it only reads.
+    fn reads(&self) -> bool {
+        matches!(self, Self::Status(_) | Self::Plan(_) | Self::Values(_))
+    }
 }
 
 /// What every command gets.
@@ -173,8 +181,19 @@ pub fn main() -> ExitCode {
         state: cli.state,
         output: cli.output,
     };
-    let result =
-        refuse_root_in_anothers(&context.state, &cli.command).and_then(|()| match cli.command {
+    let owned = match cli.command {
+        Command::ApplyHelper(_) | Command::Trial(_) => Ok(()),
+        Command::Enrol(_) | Command::Restore(_) => owner::check(&context.state, true),
+        _ => owner::check(&context.state, false),
+    };
+    let reads = cli.command.reads();
+    let (before, beside) = match owned {
+        Err(error) if reads => (Ok(()), Some(error)),
+        other => (other, None),
+    };
+    let result = before
+        .and_then(|()| refuse_root_in_anothers(&context.state, &cli.command))
+        .and_then(|()| match cli.command {
             Command::Enrol(args) => enrol::run(&context, &args),
             Command::Import(args) => import::run(&context, &args),
             Command::Run(args) => run::run(&context, &args),
@@ -195,6 +214,17 @@ pub fn main() -> ExitCode {
             Command::Restore(args) => restore::run(&context, &args),
             Command::ApplyHelper(args) => apply_helper::run(&context, &args),
         });
+    let result = match (result, beside) {
+        // What could be read is printed, and what keeps every other command from its work.
+        (Ok(code), Some(error)) => {
+            for line in error.lines() {
+                console::always(&printable_lines(&line));
+            }
+            Ok(code.max(error.class().code()))
+        }
+        (Err(_), Some(error)) => Err(error),
+        (result, None) => result,
+    };
     let code = result.unwrap_or_else(|error| {
         let lines = error.lines().join("\n");
         let code = error.class().code();
@@ -217,10 +247,7 @@ fn refuse_root_in_anothers(state: &Path, command: &Command) -> Result<(), AgentE
     }
     let owner_of = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.uid());
     let owner = owner_of(state);
-    let reads = matches!(
-        command,
-        Command::Status(_) | Command::Plan(_) | Command::Values(_)
-    );
+    let reads = command.reads();
     // Settings of another user are not followed by root.
     if owner == 0 || (reads && owner_of(&StateFolder::new(state).config()) != owner) {
         return Ok(());

@@ -133,6 +133,14 @@ pub enum AgentError {
         /// What to do next.
         help: String,
     },
+    /// Files of the state folder are another user's.
+    #[error("{message}")]
+    Owner {
+        /// Which, whose they are, and their mode.
+        message: String,
+        /// What gives them to the right user.
+        help: String,
+    },
     /// The hub or repository cannot be reached or answered with an error.
     #[error("{url}: {problem}")]
     Network {
@@ -374,9 +382,10 @@ impl AgentError {
                 "free that much and repeat the command, or lower `min_free_mb` in agent.toml; {}",
                 removable_help(folder, removable)
             ),
-            Self::Nothing { help, .. } | Self::Failed { help, .. } | Self::Usage { help, .. } => {
-                help.clone()
-            }
+            Self::Nothing { help, .. }
+            | Self::Failed { help, .. }
+            | Self::Owner { help, .. }
+            | Self::Usage { help, .. } => help.clone(),
             Self::NoAnswer { .. } | Self::Network { .. } => {
                 "nothing is lost: it goes on with the next `outhaul-agent run --once`, or by the service where it runs; a stick \
                  does the same (`outhaul-agent export FOLDER` for reports, `outhaul-agent import FOLDER` for bundles)"

@@ -41,6 +41,7 @@ mod one_assignment;
 mod order_trust;
 mod orders;
 mod overlays;
+mod owners;
 mod parity;
 mod parity_attacks;
 mod parity_set;

@@ -33,6 +33,10 @@ impl StateFolder {
     fn is_file_locked(&self) -> bool {
         match durable::open_file(&self.root.join("lock")) {
             Ok(file) => file.try_lock_shared().is_err(),
+            // Another user's file shows nothing: who works here has the folder as well.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                durable::list(&self.root).is_err()
+            }
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
     }

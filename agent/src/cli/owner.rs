@@ -1,0 +1,191 @@
+//! Whose the state folder is, and whether the user who gives a command can work with it.
+//!
+//! What comes in: the state folder, and whether the command only reads. What goes out: nothing, or an error that names the file, its owner and mode, and
+//! the command that puts it right: one file that another user made keeps the agent from its work, and neither that user's command nor this one's helps.
+//! It changes nothing.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use outhaul_kit::text;
+use rustix::fs::Access;
+
+use crate::durable;
+use crate::error::AgentError;
+use crate::state_folder::StateFolder;
+
+/// Files that are opened for writing, or of which the mode is set: their owner has to be the agent's user.
+const WRITTEN: [&str; 5] = [
+    "lock",
+    "agent.db",
+    "agent.db-wal",
+    "agent.db-shm",
+    "agent.db-journal",
+];
+/// Files that are read, and replaced as a whole.
+const READ: [&str; 6] = [
+    "floors.json",
+    "holds.json",
+    "site.json",
+    "site.key",
+    "site.key.next",
+    "site.age.next",
+];
+/// Folders in which files are made, removed and read.
+const FOLDERS: [&str; 7] = [
+    "blobs",
+    "blobs/sha256",
+    "blobs/partial",
+    "generations",
+    "roots",
+    "identities",
+    "rescued",
+];
+/// Of these, whose folders are looked at as well.
+const NESTED: [&str; 1] = ["generations"];
+/// How many are named.
+const MAX_NAMED: usize = 3;
+
+/// Refuses a state folder with files that this user cannot use; `is_new` where it may be no site's yet.
+///
+/// # Errors
+/// [`AgentError::Owner`]
+pub(super) fn check(state: &Path, is_new: bool) -> Result<(), AgentError> {
+    let folder = StateFolder::new(state);
+    let Some(found) = fs::metadata(folder.root()).ok().filter(Metadata::is_dir) else {
+        return Ok(());
+    };
+    match rustix::process::geteuid().as_raw() {
+        // What somebody put into a folder before it is a site's is refused as such, and given to nobody.
+        0 if is_new => Ok(()),
+        0 => check_as_root(&folder, &found),
+        own if found.uid() != own => Err(of_another(&folder, &found, own)),
+        _ if is_new => Ok(()),
+        own => check_files(&folder, own),
+    }
+}
+
+/// A folder of root with the database of another user in it: whatever root writes there, that user can neither read nor replace, and that
+/// user cannot enter it.
+fn check_as_root(folder: &StateFolder, found: &Metadata) -> Result<(), AgentError> {
+    let database = fs::symlink_metadata(folder.database());
+    let Some(database) = database
+        .ok()
+        .filter(|database| database.uid() != 0 && found.uid() == 0)
+    else {
+        return Ok(());
+    };
+    let (uid, gid) = (database.uid(), database.gid());
+    let (shown, typed) = (text::path(folder.root()), text::quoted(folder.root()));
+    Err(AgentError::Owner {
+        message: format!(
+            "`{shown}` belongs to user 0 (root), and `agent.db` in it to user {uid}: neither of them can work with both; nothing was changed"
+        ),
+        help: format!(
+            "where this site's agent runs as user {uid}, give that user all of it (`chown -R {uid}:{gid} {typed}`); where it runs as root, give root all of it \
+             (`chown -R 0:0 {typed}`); then repeat the command as that user"
+        ),
+    })
+}
+
+/// The whole folder is another user's.
+fn of_another(folder: &StateFolder, found: &Metadata, own: u32) -> AgentError {
+    let gid = rustix::process::getegid().as_raw();
+    let (shown, typed) = (text::path(folder.root()), text::quoted(folder.root()));
+    let owner = found.uid();
+    let (who, how) = match owner {
+        0 => ("root".to_owned(), "put `sudo` in front of it".to_owned()),
+        _ => (
+            format!("user {owner}"),
+            format!("put `sudo -u '#{owner}'` in front of it"),
+        ),
+    };
+    AgentError::Owner {
+        message: format!(
+            "`{shown}` {}, and this command runs as user {own}, who does not own the state folder; nothing was changed",
+            belongs(found)
+        ),
+        help: format!(
+            "where this site's agent runs as {who}, repeat the command as {who}: {how}; where it runs as user {own}, such as by `User=` in its unit, \
+             give that user the folder first (`sudo chown -R {own}:{gid} {typed}`)"
+        ),
+    }
+}
+
+/// Single files in this user's folder are another's, or closed to it.
+fn check_files(folder: &StateFolder, own: u32) -> Result<(), AgentError> {
+    let gid = rustix::process::getegid().as_raw();
+    let typed = text::quoted(folder.root());
+    let unusable = unusable(folder, own);
+    let Some((_, first)) = unusable.first() else {
+        return Ok(());
+    };
+    let named: Vec<String> = unusable
+        .iter()
+        .take(MAX_NAMED)
+        .map(|(path, found)| format!("`{}` {}", text::path(path), belongs(found)))
+        .collect();
+    let more = match unusable.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let help = match (
+        unusable.iter().all(|(_, found)| found.uid() == own),
+        first.uid(),
+    ) {
+        (true, _) => format!(
+            "`chmod -R u+rwX {typed}` lets their owner read and write them; then repeat the command"
+        ),
+        (false, _) => format!(
+            "`sudo chown -R {own}:{gid} {typed}` gives that user all of it; then repeat the command"
+        ),
+    };
+    Err(AgentError::Owner {
+        message: format!(
+            "{}{more}, and the state folder belongs to user {own}, who cannot work with that; nothing was changed",
+            named.join(", ")
+        ),
+        help,
+    })
+}
+
+/// Whose it is, and its mode.
+fn belongs(found: &Metadata) -> String {
+    let root = if found.uid() == 0 { " (root)" } else { "" };
+    let mode = found.mode() & 0o7777;
+    format!("belongs to user {}{root}, mode {mode:o}", found.uid())
+}
+
+/// What in the folder the user `own`, whose it is, cannot use.
+fn unusable(folder: &StateFolder, own: u32) -> Vec<(PathBuf, Metadata)> {
+    let at = |name: &&str| folder.root().join(name);
+    let nested = NESTED.iter().map(at);
+    let nested = nested.flat_map(|path| durable::list(&path).unwrap_or_default());
+    let written = WRITTEN
+        .iter()
+        .map(at)
+        .map(|path| (path, Access::READ_OK | Access::WRITE_OK, true));
+    let read = READ
+        .iter()
+        .map(at)
+        .map(|path| (path, Access::READ_OK, false));
+    let folders = FOLDERS.iter().map(at).chain(nested);
+    let all = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let folders = folders.map(|path| (path, all, false));
+    let settings = (folder.config(), Access::READ_OK, false);
+    written
+        .chain(read)
+        .chain(folders)
+        .chain([settings])
+        .filter_map(|(path, access, owned)| {
+            // What is not there, or leads elsewhere, others look at.
+            let found = fs::symlink_metadata(&path)
+                .ok()
+                .filter(|found| !found.is_symlink())?;
+            let may = rustix::fs::access(&path, access);
+            let refused = may.is_err_and(|error| error == rustix::io::Errno::ACCESS);
+            (refused || (owned && found.uid() != own)).then_some((path, found))
+        })
+        .collect()
+}

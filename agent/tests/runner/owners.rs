@@ -1,0 +1,101 @@
+//! A state folder, or single files in it, that belong to another user than the one who gives a command.
+//!
+//! What must come out: file, owner and mode are named with the command that puts it right, for that user and for root alike; nobody is sent from
+//! one to the other and back.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::process::Command;
+
+use outhaul_test_kit::{Centre, Draft};
+use outhaul_tests::skipped;
+
+use crate::site::{Site, assert_reports, stderr, stdout, tree};
+use crate::split::{NOBODY, as_user, give, no_other_user};
+
+/// A site of the user [`NOBODY`] that runs bundle 1, and bundle 2.
+fn of_nobody() -> (Site, String) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(site.folder.path(), open).unwrap();
+    let two = site.folder.path().join("two.outhaul");
+    fs::copy(centre.publish(&Draft::hello("two")), &two).unwrap();
+    give(&site.state(), NOBODY);
+    (site, two.to_str().unwrap().to_owned())
+}
+
+/// Runs the last command in backquotes with `what`, as root.
+#[track_caller]
+fn type_as_root(said: &str, what: &str) {
+    let quoted = said.split('`').skip(1).step_by(2);
+    let command = quoted.filter(|quoted| quoted.contains(what)).last();
+    let command = command.unwrap_or_else(|| panic!("{said}"));
+    let command = command.trim_start_matches("sudo ");
+    let done = Command::new("sh").args(["-c", command]).status();
+    assert!(done.unwrap().success(), "{command}");
+}
+
+#[test]
+fn a_folder_of_root_with_another_users_site_is_given_back_by_what_is_printed() {
+    if let Some(why) = no_other_user() {
+        return skipped(why);
+    }
+    for by_root in [false, true] {
+        let (site, two) = of_nobody();
+        chown(site.state(), Some(0), Some(0)).unwrap();
+        let before = tree(&site.state());
+        let of_user = as_user(&site, NOBODY, &["import", &two]);
+        let words = ["belongs to user 0 (root), mode 700", "runs as user 65534"];
+        assert_reports(&of_user, 3, &words);
+        let of_root = site.run(&["import", &two]);
+        let words = ["belongs to user 0 (root), and `agent.db` in it to user 65534"];
+        assert_reports(&of_root, 3, &words);
+        assert_eq!(tree(&site.state()), before);
+        match by_root {
+            true => type_as_root(&stderr(&of_root), "chown -R 65534:"),
+            false => type_as_root(&stderr(&of_user), "sudo chown -R 65534:"),
+        }
+        assert_reports(&as_user(&site, NOBODY, &["import", &two]), 0, &[]);
+        assert_eq!(site.active(), Some(2));
+    }
+}
+
+#[test]
+fn a_file_of_root_in_another_users_folder_is_named_and_given_back_by_what_is_printed() {
+    if let Some(why) = no_other_user() {
+        return skipped(why);
+    }
+    for name in ["lock", "agent.db", "site.key", "floors.json", "generations"] {
+        let (site, two) = of_nobody();
+        chown(site.state().join(name), Some(0), Some(0)).unwrap();
+        let before = tree(&site.state());
+        let named = format!("{name}` belongs to user 0 (root), mode ");
+        let status = as_user(&site, NOBODY, &["status"]);
+        assert_reports(&status, 3, &[&named, "sudo chown"]);
+        // Nobody works there.
+        assert!(!stdout(&status).contains("is at work"), "{status:?}");
+        for command in [&["run", "--once"][..], &["import", &two], &["hold"]] {
+            let refused = as_user(&site, NOBODY, command);
+            assert_reports(&refused, 3, &[&named, "nothing was changed"]);
+        }
+        assert_eq!(tree(&site.state()), before, "{name}");
+        type_as_root(&stderr(&status), "chown");
+        assert_reports(&as_user(&site, NOBODY, &["import", &two]), 0, &[]);
+    }
+}
+
+#[test]
+fn a_file_that_its_owner_may_not_read_is_opened_by_what_is_printed() {
+    if let Some(why) = no_other_user() {
+        return skipped(why);
+    }
+    let (site, two) = of_nobody();
+    let floors = site.state().join("floors.json");
+    fs::set_permissions(floors, fs::Permissions::from_mode(0o000)).unwrap();
+    let refused = as_user(&site, NOBODY, &["import", &two]);
+    assert_reports(&refused, 3, &["floors.json` belongs to user 65534, mode 0"]);
+    type_as_root(&stderr(&refused), "chmod");
+    assert_reports(&as_user(&site, NOBODY, &["import", &two]), 0, &[]);
+}

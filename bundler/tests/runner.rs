@@ -12,6 +12,7 @@
 
 mod runner {
     pub mod backwards;
+    pub mod bases;
     pub mod chain;
     pub mod check;
     pub mod cli;

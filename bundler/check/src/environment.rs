@@ -11,6 +11,7 @@ use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery::statements;
+use outhaul_promote::required::ungated_bases;
 use outhaul_ship::collect::signers;
 
 use crate::{offline, payloads, unpromoted, unused};
@@ -70,6 +71,7 @@ pub fn environment(
             let looked_at = offline::looked_at(&platform, None);
             findings.append(looked_at.findings);
             findings.append(outhaul_promote::problems(request));
+            findings.append(ungated_bases(request, plane));
             findings.append(signers(plane, now));
             findings.sort();
             CheckedEnvironment {

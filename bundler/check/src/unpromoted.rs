@@ -4,10 +4,9 @@
 //! that cannot be known; nothing for an environment that follows the branch. It changes nothing.
 
 use outhaul_git::source::{self, GitReference};
+use outhaul_load::MAIN;
 use outhaul_load::pipeline::Platform;
 
-/// The base repository whose commit is promoted.
-const MAIN: &str = "main";
 /// Digits of a commit that are printed.
 const SHORT: usize = 12;
 

@@ -111,7 +111,12 @@ pub fn assemble(
 fn add(plane: &mut ControlPlane, object: Object, by: ObjectOrigin, findings: &mut Diagnostics) {
     match object {
         Object::Acknowledgement(o) => drop(plane.acknowledgements.insert(o.name.clone(), o)),
-        Object::BaseRepo(o) => drop(plane.base_repos.insert(o.name.clone(), o)),
+        Object::BaseRepo(o) => {
+            if by == ObjectOrigin::Environment {
+                plane.own_bases.insert(o.name.clone());
+            }
+            plane.base_repos.insert(o.name.clone(), o);
+        }
         Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
         Object::Composition(o) => only_policy(plane, o, findings),
         Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),

@@ -4,7 +4,7 @@
 //! and `render` are functions of. Every object remembers where it was written. Nothing in it reads a
 //! file, and two loads of the same snapshot are equal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::name::Name;
 
@@ -67,6 +67,8 @@ pub struct ControlPlane {
     pub registrations: BTreeMap<String, WorkloadRegistration>,
     /// Base repositories by name.
     pub base_repos: BTreeMap<String, BaseRepo>,
+    /// Those of them that the environment itself names, and not content that is promoted.
+    pub own_bases: BTreeSet<String>,
     /// Where the rendered platform goes, by name.
     pub gitops_repos: BTreeMap<String, GitOpsRepo>,
     /// Environments that the promoted content declares, by name.

@@ -47,7 +47,7 @@ pub use loader::PROMOTED;
 /// Where a control plane lists its environments; as a pin without a URL, at which commit.
 pub const ENVIRONMENTS: &str = ".environments";
 /// The base repository whose commit is promoted.
-const MAIN: &str = "main";
+pub const MAIN: &str = "main";
 
 /// What to load.
 #[derive(Debug, Clone)]

@@ -106,6 +106,22 @@ impl Chain<'_> {
         Err(refused(findings))
     }
 
+    /// Loads `link`'s environment at `commit`, where it is already.
+    ///
+    /// # Errors
+    /// [`PromoteError::Broken`] with every finding.
+    pub(super) fn loads(&self, link: &Link, commit: &str) -> Result<(), PromoteError> {
+        let environment = &link.environment.name;
+        let broken = |findings| PromoteError::Broken {
+            environment: environment.clone(),
+            commit: commit.to_owned(),
+            findings,
+        };
+        self.platform(environment, Some(commit))
+            .map(drop)
+            .map_err(broken)
+    }
+
     fn platform(&self, environment: &str, commit: Option<&str>) -> Result<Platform, Diagnostics> {
         let mut sources = self.sources.clone();
         if let Some(commit) = commit {

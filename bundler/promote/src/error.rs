@@ -38,6 +38,16 @@ pub enum PromoteError {
         /// What is wrong there.
         findings: Diagnostics,
     },
+    /// It is at the commit already, and does not load there.
+    #[error("environment `{environment}` is at {commit} already, and it does not load")]
+    Broken {
+        /// The environment.
+        environment: String,
+        /// The commit.
+        commit: String,
+        /// What is wrong there.
+        findings: Diagnostics,
+    },
     /// There is no gate to go past.
     #[error(
         "`{environment}` is the first environment: no gate comes before it\nhelp: leave out `--override-gate` and \
@@ -184,6 +194,15 @@ pub enum PromoteError {
         /// What says so.
         at: String,
     },
+    /// Its own gate was named.
+    #[error(
+        "`--from` and `--to` are both `{environment}`: the gate of an environment does not decide about itself\nhelp: name the environment \
+         before it as `--from`, or leave `--from` out; nothing was changed"
+    )]
+    FromItself {
+        /// The environment.
+        environment: String,
+    },
     /// Something is before it, and it was to be moved without a gate.
     #[error(
         "environment `{environment}` is not the first of the chain: {allowed} comes before it ({at}), and only the \
@@ -214,6 +233,17 @@ pub enum PromoteError {
     NotPinned {
         /// The environment.
         environment: String,
+    },
+    /// Which base is meant cannot be known.
+    #[error(
+        "two BaseRepos are named `main`, at {first} and {second}, and which of them is promoted cannot be known\nhelp: keep one of \
+         them; one in a file that `.sourceignore` lists counts, too"
+    )]
+    SeveralBases {
+        /// Where one is written.
+        first: String,
+        /// Where another one is written.
+        second: String,
     },
     /// The repository cannot be read.
     #[error("the control plane cannot be read")]
@@ -269,7 +299,7 @@ impl Classified for PromoteError {
                 source: BranchError::Moved { .. },
                 ..
             } => FailureClass::Refused,
-            Self::Candidate { findings, .. } => {
+            Self::Candidate { findings, .. } | Self::Broken { findings, .. } => {
                 findings.verdict(false).unwrap_or(FailureClass::Refused)
             }
             _ => FailureClass::Usage,
@@ -283,6 +313,9 @@ impl Classified for PromoteError {
                  mapped with `--source URL=DIR`"
                     .to_owned(),
             ),
+            Self::Broken { environment, .. } => Some(format!(
+                "fix it on the branch of `{environment}`, or promote a commit that fixes it; nothing is shipped of it until then"
+            )),
             Self::Source(source) => Some(source.help()),
             _ => None,
         }

@@ -2,12 +2,15 @@
 //!
 //! What comes in: the branch, opened at a commit, and the base that it has there. What goes out: the [`Passage`] of the promotion, or
 //! the commit that moved the base otherwise and why that is no promotion. The branch is followed back only to where the
-//! base was another one: what was promoted before that is not what brought the base here, so that no commit but a promotion
-//! moves an environment back to what it once was. It asks no hub and moves nothing.
+//! base was another one, by its commit or by the path there: what was promoted before that is not what brought the base here, so that
+//! no commit but a promotion moves an environment back to what it once was, or to content beside what was promoted. It asks no hub and
+//! moves nothing.
 
 use outhaul_git::source::{OpenedSource, RecordedCommit};
+use outhaul_kit::text::printable;
 
-use super::moved::{self, BaseState};
+use super::moved::{self, BasePlace, BaseState};
+use super::policy::SiteRule;
 use super::record::{self, MessageReading, Passage};
 use super::{Chain, Link, PromoteError};
 
@@ -19,14 +22,12 @@ const MAX_TURNS: usize = 50;
 /// How a base came to where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lineage {
-    /// The promotion that brought it there.
-    pub passage: Option<Passage>,
+    /// The promotion that brought it there, or why what moved it there is none, as the rest of a sentence about a commit.
+    pub promotion: Result<Passage, String>,
     /// The commit of the branch that moved it there.
     pub moved_by: String,
     /// Where it was before that; `None` where there was none, or history does not show it.
-    pub before: Option<String>,
-    /// Without a promotion: why what moved it there is none, as the rest of a sentence about a commit.
-    pub problem: Option<String>,
+    pub before: Option<BasePlace>,
 }
 
 /// The environment whose branch is looked at.
@@ -35,14 +36,14 @@ pub(super) struct Branch<'a> {
     pub environment: &'a str,
     /// Where its content is in the repository.
     pub root: &'a str,
-    /// Whether the gate of an environment decides about it.
-    pub may_come: &'a dyn Fn(&str) -> bool,
+    /// Whether the gate of an environment decides about it, and by which rule.
+    pub gate: &'a dyn Fn(&str) -> Option<SiteRule>,
 }
 
 /// The commit that moved a base.
 struct Mover {
     made: RecordedCommit,
-    before: Option<String>,
+    before: Option<BasePlace>,
 }
 
 impl Branch<'_> {
@@ -55,10 +56,30 @@ impl Branch<'_> {
         opened: &OpenedSource,
         commit: &str,
     ) -> Result<Lineage, PromoteError> {
+        let unknown = |problem: String| Lineage {
+            promotion: Err(problem),
+            moved_by: opened.commit.clone(),
+            before: None,
+        };
+        let there = match moved::base_file(opened, self.root)? {
+            Some(base) => base.place(),
+            None => return Ok(unknown("its branch has no BaseRepo `main`".to_owned())),
+        };
+        match there.commit.as_deref() {
+            Some(pinned) if pinned == commit => {}
+            Some(pinned) => {
+                return Ok(unknown(format!("its branch has the base at {pinned:.12}")));
+            }
+            None => {
+                return Ok(unknown(
+                    "its base has no commit and follows a branch".to_owned(),
+                ));
+            }
+        }
         let mut at = opened.clone();
         let mut first: Option<Lineage> = None;
         for _ in 0..MAX_TURNS {
-            let Some(mover) = self.mover(&at, commit)? else {
+            let Some(mover) = self.mover(&at, &there)? else {
                 break;
             };
             let after = mover.made.parents.first().map(String::as_str);
@@ -67,10 +88,9 @@ impl Branch<'_> {
                 match self.promoted(&at, &made, commit)? {
                     Ok(passage) => {
                         return Ok(Lineage {
-                            passage: Some(passage),
+                            promotion: Ok(passage),
                             moved_by: mover.made.id,
                             before: mover.before,
-                            problem: None,
                         });
                     }
                     Err(Some(why)) if problem.is_none() => {
@@ -79,28 +99,24 @@ impl Branch<'_> {
                     Err(_) => {}
                 }
             }
-            let side = self.merged(&at, &mover, commit)?;
+            let side = self.merged(&at, &mover, &there)?;
             let problem = match problem {
                 Some(problem) => problem,
-                None => self.unpromoted(&at, &mover, commit)?,
+                None => self.unpromoted(&at, &mover, (commit, &there.path))?,
             };
             // The newest is the one that a person looks for.
             first.get_or_insert(Lineage {
-                passage: None,
+                promotion: Err(problem),
                 moved_by: mover.made.id,
                 before: mover.before,
-                problem: Some(problem),
             });
             match side {
                 Some(side) => at = at.at_commit(&side),
                 None => break,
             }
         }
-        Ok(first.unwrap_or_else(|| Lineage {
-            passage: None,
-            moved_by: opened.commit.clone(),
-            before: None,
-            problem: Some("which commit of the branch moved it there is not known".to_owned()),
+        Ok(first.unwrap_or_else(|| {
+            unknown("which commit of the branch moved it there is not known".to_owned())
         }))
     }
 
@@ -116,13 +132,18 @@ impl Branch<'_> {
             MessageReading::Unsound(why) => return Ok(Err(Some(why))),
             MessageReading::Sound(passage) => passage,
         };
-        if let Passage::Gate(from) = &passage
-            && !(self.may_come)(from)
-        {
-            return Ok(Err(Some(format!(
-                "it names the gate of `{from}`, which is not the one before `{}`",
-                self.environment
-            ))));
+        if let Passage::Gate(from) = &passage {
+            let Some(rule) = (self.gate)(from) else {
+                return Ok(Err(Some(format!(
+                    "it names the gate of `{from}`, which is not the one before `{}`",
+                    self.environment
+                ))));
+            };
+            if let Err(problem) =
+                record::sites(&made.message, commit).map_or(Ok(()), |sites| rule.check(sites))
+            {
+                return Ok(Err(Some(format!("its message says that {problem}"))));
+            }
         }
         let besides = moved::besides_move(at, self.root, made, commit)?;
         Ok(match besides {
@@ -136,7 +157,7 @@ impl Branch<'_> {
         &self,
         at: &OpenedSource,
         mover: &Mover,
-        commit: &str,
+        (commit, path): (&str, &str),
     ) -> Result<String, PromoteError> {
         let id = &mover.made.id;
         let Some(before) = &mover.before else {
@@ -144,9 +165,29 @@ impl Branch<'_> {
                 "commit {id:.12} put it there, and no commit of the base is recorded before that"
             ));
         };
+        let mut did = Vec::new();
+        let moved = before.commit.as_deref() != Some(commit);
+        let was = match &before.commit {
+            Some(commit) => format!("at {commit:.12}"),
+            None => "without a commit".to_owned(),
+        };
+        if moved {
+            did.push(match &before.commit {
+                Some(commit) => format!("moved it there from {commit:.12}"),
+                None => "moved it there from no commit".to_owned(),
+            });
+        }
+        if before.path != path {
+            did.push(format!(
+                "changed the path of the base from `{}` to `{}`",
+                printable(shown(&before.path)),
+                printable(shown(path))
+            ));
+        }
         let subject = record::subject(self.environment, commit);
         let text = format!(
-            "commit {id:.12} moved it there from {before:.12}, and its message does not begin with `{subject}`"
+            "commit {id:.12} {}, and its message does not begin with `{subject}`",
+            did.join(" and ")
         );
         let recorded = at.recorded("^Promote ", None, MAX_COMMITS)?;
         let earlier = recorded.iter().find(|made| {
@@ -154,16 +195,20 @@ impl Branch<'_> {
             matches!(reading, MessageReading::Sound(_))
         });
         Ok(match earlier {
+            Some(made) if moved => format!(
+                "{text}; commit {:.12}, which promoted it, came before the base was {was}, and does not count for a way back",
+                made.id
+            ),
             Some(made) => format!(
-                "{text}; commit {:.12}, which promoted it, came before the base was at {before:.12}, and does not count for a way back",
+                "{text}; commit {:.12}, which promoted that commit of the base, came before that, and does not count for another path",
                 made.id
             ),
             None => text,
         })
     }
 
-    /// The newest commit on the line of `at` before which the base was not `commit`; `None` where the base is not read there.
-    fn mover(&self, at: &OpenedSource, commit: &str) -> Result<Option<Mover>, PromoteError> {
+    /// The newest commit on the line of `at` before which the base was not `there`; `None` where the base is not read there.
+    fn mover(&self, at: &OpenedSource, there: &BasePlace) -> Result<Option<Mover>, PromoteError> {
         let mut at = at.clone();
         let mut unread: Option<RecordedCommit> = None;
         'files: for _ in 0..MAX_TURNS {
@@ -185,7 +230,7 @@ impl Branch<'_> {
                 match state {
                     // What no program could load was no base that anything was shipped from.
                     BaseState::Unreadable => unread = Some(newest(unread)),
-                    BaseState::At(base) if base.pinned() == Some(commit) => {
+                    BaseState::At(base) if base.place() == *there => {
                         unread = None;
                         if is_elsewhere {
                             at = earlier;
@@ -193,7 +238,7 @@ impl Branch<'_> {
                         }
                     }
                     BaseState::At(base) => {
-                        let before = base.pinned().map(str::to_owned);
+                        let before = Some(base.place());
                         let made = newest(unread);
                         return Ok(Some(Mover { made, before }));
                     }
@@ -209,36 +254,44 @@ impl Branch<'_> {
         Ok(None)
     }
 
-    /// Of a merge, the merged branch that brought the base to `commit`, where the branch that it was merged into had not moved its own
+    /// Of a merge, the merged branch that brought the base `there`, where the branch that it was merged into had not moved its own
     /// since the two parted. A branch that is behind brings nothing: its base is older.
     fn merged(
         &self,
         at: &OpenedSource,
         mover: &Mover,
-        commit: &str,
+        there: &BasePlace,
     ) -> Result<Option<String>, PromoteError> {
         let Some((into, sides)) = mover.made.parents.split_first() else {
             return Ok(None);
         };
-        let pinned = |id: &str| -> Result<Option<String>, PromoteError> {
+        let place = |id: &str| -> Result<Option<BasePlace>, PromoteError> {
             let base = moved::read(moved::base_file(&at.at_commit(id), self.root))?;
             Ok(match base {
-                BaseState::At(base) => base.pinned().map(str::to_owned),
+                BaseState::At(base) => Some(base.place()),
                 BaseState::Missing | BaseState::Unreadable => None,
             })
         };
         for side in sides {
-            if pinned(side)?.as_deref() != Some(commit) {
+            if place(side)?.as_ref() != Some(there) {
                 continue;
             }
             let Some(parted) = at.common_ancestor(into, side)? else {
                 continue;
             };
-            if pinned(&parted)? == pinned(into)? {
+            if place(&parted)? == place(into)? {
                 return Ok(Some(side.clone()));
             }
         }
         Ok(None)
+    }
+}
+
+/// A path in a repository, for a person.
+fn shown(path: &str) -> &str {
+    match path {
+        "" => ".",
+        path => path,
     }
 }
 
@@ -252,7 +305,7 @@ impl Chain<'_> {
         let branch = Branch {
             environment,
             root: &link.environment.control_plane.path,
-            may_come: &|from| self.may_come(from, environment),
+            gate: &|from| self.site_rule(from, environment),
         };
         branch.lineage(&link.opened, commit)
     }

@@ -2,7 +2,8 @@
 //!
 //! What comes in: the branch, and a commit of it. What goes out: nothing when the commit has one parent, and between the two
 //! the commit of the `BaseRepo` named `main` is the only difference, or there is none where it was that one already; else
-//! what it does besides.
+//! what it does besides. And what of a base decides what ships ([`BasePlace`]): its commit and the path there; the same commit of
+//! another repository has the same content.
 //! It does not know who made a commit: whoever may push to the branch can make one that passes here.
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::Object;
 use outhaul_control::model::BaseRepo;
 use outhaul_git::source::{self, OpenedSource, RecordedCommit, SourceError};
+use outhaul_load::MAIN;
 
 use super::{NamedFile, PromoteError, objects, objects_of, with_commit};
 
@@ -23,6 +25,15 @@ pub(super) struct BaseFile {
     pub base: BaseRepo,
 }
 
+/// Which content a base is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BasePlace {
+    /// The commit that it pins; `None` where it follows a branch.
+    pub commit: Option<String>,
+    /// The path there, in one spelling: empty for all of it.
+    pub path: String,
+}
+
 impl BaseFile {
     /// The commit that it pins.
     pub(super) fn pinned(&self) -> Option<&str> {
@@ -31,12 +42,22 @@ impl BaseFile {
             .as_ref()
             .map(|commit| commit.value.as_str())
     }
+
+    /// The content that it is.
+    pub(super) fn place(&self) -> BasePlace {
+        let path = &self.base.at.path;
+        BasePlace {
+            commit: self.pinned().map(str::to_owned),
+            path: source::normal_path(path).unwrap_or_else(|_| path.clone()),
+        }
+    }
 }
 
 /// The `BaseRepo` named `main` below `root`.
 ///
 /// # Errors
-/// [`PromoteError`] when what is there cannot be read.
+/// [`PromoteError`] when what is there cannot be read, or there are several: which of them is loaded is then decided by the names of files
+/// and by `.sourceignore`.
 pub(super) fn base_file(
     opened: &OpenedSource,
     root: &str,
@@ -68,7 +89,7 @@ pub(super) fn base_in(
 
 fn base_of(root: &str, all: Vec<(NamedFile, Object)>) -> Result<Option<BaseFile>, PromoteError> {
     let root = source::normal_path(root)?;
-    Ok(all.into_iter().find_map(|((path, file), object)| {
+    let bases = all.into_iter().filter_map(|((path, file), object)| {
         let Object::BaseRepo(base) = object else {
             return None;
         };
@@ -76,8 +97,16 @@ fn base_of(root: &str, all: Vec<(NamedFile, Object)>) -> Result<Option<BaseFile>
             "" => path,
             root => format!("{root}/{path}"),
         };
-        (base.name == "main").then_some(BaseFile { path, file, base })
-    }))
+        (base.name == MAIN).then_some(BaseFile { path, file, base })
+    });
+    let mut bases = bases.collect::<Vec<_>>().into_iter();
+    match (bases.next(), bases.next()) {
+        (Some(first), Some(second)) => Err(PromoteError::SeveralBases {
+            first: first.base.location.file_line(),
+            second: second.base.location.file_line(),
+        }),
+        (first, _) => Ok(first),
+    }
 }
 
 /// What `made` does besides moving the environment below `root` to `commit`, in words; `None` where it is such a move and no more.

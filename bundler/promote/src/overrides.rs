@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_kit::text;
 use outhaul_signer::durable::{self, FileError, PUBLIC_MODE};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,19 @@ pub enum OverrideError {
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A link is in its place.
+    #[error(
+        "`{}` is a symbolic link to `{}`, and not a record of a gate override: no link is followed there\nhelp: remove the link; give the \
+         override again, or put back the file itself, from a backup",
+        text::path(path),
+        text::path(target)
+    )]
+    Link {
+        /// Where it is.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
     /// The file says something else.
     #[error(
         "`{}` is not a record of a gate override: {problem}\nhelp: restore it from a backup, or move it away and \
@@ -96,6 +110,7 @@ pub fn newest(
     let entries = std::fs::read_dir(fleet.join(FOLDER)).into_iter().flatten();
     let files = entries.flatten().filter_map(|entry| {
         is_of(entry.file_name().to_str()?).then_some(())?;
+        // Of a link, its own time: `read` refuses it.
         Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
     });
     let Some((_, path)) = files.max() else {
@@ -105,6 +120,10 @@ pub fn newest(
 }
 
 fn read(path: &Path, environment: &str, commit: &str) -> Result<Option<ForMove>, OverrideError> {
+    if let Ok(target) = std::fs::read_link(path) {
+        let path = path.to_owned();
+        return Err(OverrideError::Link { path, target });
+    }
     let Some(bytes) = durable::read_if_present(path, MAX_BYTES)? else {
         return Ok(None);
     };

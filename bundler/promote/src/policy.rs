@@ -2,9 +2,10 @@
 //!
 //! What comes in: the policies beside the environments. What goes out: the policy for one step, or none
 //! where nobody wrote any. It is pure; what the policy asks is put to the hub by whoever promotes, and
-//! where an environment may be entered from is decided in `order`.
+//! a promotion on record is held to how many sites must confirm ([`SiteRule`]). Where an environment may be entered from is decided in `order`.
 
 use super::{Chain, PromoteError};
+use outhaul_bundle::hub_api::DEFAULT_QUORUM_PERCENT;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::PromotionPolicy;
 
@@ -13,6 +14,61 @@ impl Chain<'_> {
     pub fn policy(&self, from: &str, to: &str) -> Option<&PromotionPolicy> {
         let mut all = self.policies.iter();
         all.find(|policy| policy.from.value == from && policy.to.value == to)
+    }
+
+    /// How many sites must confirm before a step; `None` where the chain does not lead from one environment to the other.
+    pub(super) fn site_rule(&self, from: &str, to: &str) -> Option<SiteRule> {
+        let policy = self.policy(from, to);
+        let rules = policy.map(|policy| &policy.rules);
+        self.may_come(from, to).then(|| SiteRule {
+            percent: rules
+                .and_then(|rules| rules.quorum_percent)
+                .unwrap_or(DEFAULT_QUORUM_PERCENT),
+            at_least: rules.and_then(|rules| rules.min_sites).unwrap_or(1),
+            written: policy
+                .map(|policy| format!("promotion policy, {}", policy.location.file_line())),
+        })
+    }
+}
+
+/// How many sites must confirm before a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SiteRule {
+    /// The share of those that count, in percent.
+    percent: u8,
+    /// How many of them at least.
+    at_least: u32,
+    /// Where the rule is written; `None` for the default.
+    written: Option<String>,
+}
+
+impl SiteRule {
+    /// Checks that enough sites confirmed, given as how many of how many.
+    ///
+    /// # Errors
+    /// What is missing, as the rest of a sentence.
+    pub(super) fn check(&self, (confirmed, counted): (usize, usize)) -> Result<(), String> {
+        let at_least = usize::try_from(self.at_least).unwrap_or(usize::MAX);
+        // Numbers of a message may be any.
+        let (share, needed) = (
+            confirmed.saturating_mul(100),
+            counted.saturating_mul(usize::from(self.percent)),
+        );
+        if confirmed >= at_least && share >= needed {
+            return Ok(());
+        }
+        let least = match self.at_least {
+            1 => String::new(),
+            least => format!(", and at least {least},"),
+        };
+        let by = self
+            .written
+            .as_deref()
+            .unwrap_or("the default: no promotion policy is written for this step");
+        Err(format!(
+            "{confirmed} of {counted} sites confirmed, where {} %{least} must ({by})",
+            self.percent
+        ))
     }
 }
 
@@ -113,6 +169,13 @@ mod tests {
             (found.name.as_str(), found.rules.quorum_percent),
             ("b", Some(80))
         );
+        // A promotion on record is held to that share.
+        let rule = chain.site_rule("lab", "stage").unwrap();
+        rule.check((4, 5)).unwrap();
+        let refused = rule.check((1, 99)).unwrap_err();
+        let says = "1 of 99 sites confirmed, where 80 % must (promotion policy, p.yaml:";
+        assert!(refused.starts_with(says), "{refused}");
+        assert_eq!(chain.site_rule("prod", "stage"), None);
         assert_eq!(chain.gate_before("dev", None).unwrap(), None);
         for from in [None, Some("prod")] {
             let refused = chain.gate_before("stage", from).unwrap_err().to_string();
@@ -121,6 +184,29 @@ mod tests {
                 "{refused}"
             );
         }
+    }
+
+    #[test]
+    fn without_a_policy_every_site_must_confirm_and_a_policy_may_ask_for_a_number_of_them() {
+        let default = SiteRule {
+            percent: DEFAULT_QUORUM_PERCENT,
+            at_least: 1,
+            written: None,
+        };
+        default.check((99, 99)).unwrap();
+        for sites in [(98, 99), (1, 99), (0, 0), (1, usize::MAX)] {
+            default.check(sites).unwrap_err();
+        }
+        let three = SiteRule {
+            percent: 1,
+            at_least: 3,
+            written: Some("promotion policy, p.yaml:4".to_owned()),
+        };
+        three.check((3, 99)).unwrap();
+        let refused = three.check((2, 99)).unwrap_err();
+        let says =
+            "2 of 99 sites confirmed, where 1 %, and at least 3, must (promotion policy, p.yaml:4)";
+        assert_eq!(refused, says);
     }
 
     #[test]

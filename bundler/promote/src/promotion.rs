@@ -96,6 +96,11 @@ impl Chain<'_> {
     /// [`PromoteError`]; nothing was changed.
     pub fn promote(&self, asked: Promotion<'_>) -> Result<Promoted, PromoteError> {
         let to = asked.to;
+        if asked.from == Some(to) {
+            return Err(PromoteError::FromItself {
+                environment: to.to_owned(),
+            });
+        }
         self.alone(to)?;
         let link = self.link(to)?;
         let circles = circles_with(to, &self.environments, &self.policies);
@@ -148,10 +153,14 @@ impl Chain<'_> {
         };
         if link.is_at(&commit) {
             let Some(lineage) = self.unrecorded(&link, &commit, &basis)? else {
+                self.loads(&link, &commit)?;
                 return Ok(Promoted::Already { commit, basis });
             };
-            if let Some(before) = lineage.before.as_deref().filter(|_| !asked.backwards) {
-                self.refuse_moved_back(&link, (before, &commit), &lineage.moved_by)?;
+            let before = lineage.before.and_then(|before| before.commit);
+            // Another path at the same commit is no other place in history.
+            let before = before.filter(|before| *before != commit);
+            if let Some(before) = before.filter(|_| !asked.backwards) {
+                self.refuse_moved_back(&link, (&before, &commit), &lineage.moved_by)?;
             }
         } else if !asked.backwards {
             self.refuse_backwards(&link, &commit)?;
@@ -221,7 +230,7 @@ impl Chain<'_> {
             return Ok(None);
         }
         let lineage = self.lineage(link, commit)?;
-        Ok(lineage.passage.is_none().then_some(lineage))
+        Ok(lineage.promotion.is_err().then_some(lineage))
     }
 
     /// The environment whose gate decides; `None` for the first.

@@ -80,8 +80,8 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
             for one in &decision.evidence {
                 let _ = writeln!(text, "- {}", ReportedState::from(one));
             }
-            for note in &decision.notes {
-                let _ = writeln!(text, "- note: {}", printable(note));
+            for note in notes(decision) {
+                let _ = writeln!(text, "- note: {}", printable(&note));
             }
         }
         Basis::Override(given) => {
@@ -102,6 +102,21 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
         ),
     };
     text
+}
+
+/// What did not close a gate and should be known: that not all sites had to confirm, sites that were waived, rules on record that
+/// count instead of those asked for.
+pub fn notes(decision: &Decision) -> Vec<String> {
+    let share = (decision.confirmed < decision.counted).then(|| {
+        format!(
+            "{} of {} sites confirmed: the rule of this gate asks for {} %",
+            decision.confirmed, decision.counted, decision.quorum_percent
+        )
+    });
+    share
+        .into_iter()
+        .chain(decision.notes.iter().cloned())
+        .collect()
 }
 
 /// What a message is, read for one commit and environment.
@@ -213,17 +228,25 @@ fn is_of_others(line: &str) -> bool {
         .is_some_and(|(name, value)| is_name(name) && !value.is_empty())
 }
 
+/// How many of how many sites confirmed `commit`, by a message; `None` for one that names no open gate.
+pub(super) fn sites(message: &str, commit: &str) -> Option<(usize, usize)> {
+    let (_, confirmed, counted) = read_basis(message.lines().nth(2)?, commit)?;
+    Some((confirmed, counted))
+}
+
+/// The environment whose gate was open by the sentence `basis`, and how many of how many sites confirmed.
+fn read_basis<'t>(basis: &'t str, commit: &str) -> Option<(&'t str, usize, usize)> {
+    let (from, rest) = basis
+        .strip_prefix("The gate of `")?
+        .split_once("` is open: ")?;
+    let rest = rest.strip_suffix(&format!(" sites confirmed {commit}."))?;
+    let (confirmed, counted) = rest.split_once(" of ")?;
+    Some((from, confirmed.parse().ok()?, counted.parse().ok()?))
+}
+
 /// The environment whose gate was open by the sentence `basis`, with reports that support it.
 fn opened_gate<'t>(basis: &'t str, said: &[&str], commit: &str) -> Result<&'t str, String> {
-    let read = || -> Option<(&'t str, usize, usize)> {
-        let (from, rest) = basis
-            .strip_prefix("The gate of `")?
-            .split_once("` is open: ")?;
-        let rest = rest.strip_suffix(&format!(" sites confirmed {commit}."))?;
-        let (confirmed, counted) = rest.split_once(" of ")?;
-        Some((from, confirmed.parse().ok()?, counted.parse().ok()?))
-    };
-    let Some((from, confirmed, counted)) = read() else {
+    let Some((from, confirmed, counted)) = read_basis(basis, commit) else {
         return Err(format!(
             "its message does not say which gate was open: ``The gate of `…` is open: N of N sites confirmed {commit}.``"
         ));
@@ -379,6 +402,20 @@ mod tests {
             let other = text.replace("Change-Id: I12", other);
             unsound(&other, COMMIT, "does not write");
         }
+    }
+
+    #[test]
+    fn the_share_that_a_rule_asks_for_is_written_where_not_all_confirmed() {
+        let answer = include_str!("../../../bundle/tests/hub_api/gate-open.json");
+        let GateAnswer { mut decision, .. } = serde_json::from_str(answer).unwrap();
+        assert_eq!(notes(&decision), decision.notes);
+        (decision.counted, decision.quorum_percent) = (99, 1);
+        let (from, decision) = ("dev".to_owned(), Box::new(decision));
+        let text = message("stage", COMMIT, &Basis::Open { from, decision }, &[]);
+        let note = "\n- note: 1 of 99 sites confirmed: the rule of this gate asks for 1 %\n";
+        assert!(text.contains(note), "{text}");
+        assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
+        assert_eq!(sites(&text, COMMIT), Some((1, 99)));
     }
 
     #[test]

@@ -15,10 +15,12 @@ use super::overrides::{self, OverrideError};
 use super::record::Passage;
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::model::BaseRepo;
 use outhaul_control::overriding::Override;
 use outhaul_git::source::{self, GitReference, SourceError};
 use outhaul_kit::failure::{Classified, FailureClass};
-use outhaul_load::{LoadRequest, Origin};
+use outhaul_load::{LoadRequest, MAIN, Origin};
 
 /// A base commit that no gate let in. Nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,22 @@ pub enum ShipRefusal {
         /// What its branch has instead, where it has a history.
         problem: Option<String>,
     },
+    /// Another base than the one that is promoted.
+    #[error(
+        "environment `{environment}` comes after {before}, and no gate decides about its base `{base}` ({at}): {why}"
+    )]
+    OtherBase {
+        /// The environment.
+        environment: String,
+        /// What is before it.
+        before: String,
+        /// The base.
+        base: String,
+        /// Where it is written.
+        at: String,
+        /// Why no gate does.
+        why: String,
+    },
     /// The chain or the branch cannot be read.
     #[error(transparent)]
     Promote(#[from] PromoteError),
@@ -50,7 +68,7 @@ pub enum ShipRefusal {
 impl Classified for ShipRefusal {
     fn class(&self) -> FailureClass {
         match self {
-            Self::NoEvidence { .. } => FailureClass::Refused,
+            Self::NoEvidence { .. } | Self::OtherBase { .. } => FailureClass::Refused,
             Self::Promote(error) => error.class(),
             Self::Record(_) => FailureClass::Environment,
         }
@@ -62,6 +80,7 @@ impl Classified for ShipRefusal {
                 "promote it with `outhaul promote --to {environment} --hub URL` (with `--commit` and `--backwards`, where it went back), or \
                  go past the gate with `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
             ),
+            Self::OtherBase { .. } => format!("{OTHER_BASE_HELP}; nothing was written"),
             Self::Promote(error) => match error.help() {
                 Some(help) => format!("{help}; nothing was written"),
                 None => "nothing was written".to_owned(),
@@ -70,6 +89,55 @@ impl Classified for ShipRefusal {
         };
         Some(help)
     }
+}
+
+/// What to do about a base that no gate decides about.
+const OTHER_BASE_HELP: &str = "write that BaseRepo, with the `commit` that is meant, into the content that the BaseRepo `main` names, and promote \
+    the commit that has it there";
+
+/// The bases that no promotion moves, each with why: what is promoted is the commit of `main`, and with it the bases that its content
+/// pins.
+fn other_bases(plane: &ControlPlane) -> impl Iterator<Item = (&BaseRepo, String)> {
+    let bases = plane.base_repos.values().filter(|base| base.name != MAIN);
+    bases.filter_map(|base| {
+        if plane.own_bases.contains(&base.name) {
+            let why = "the environment itself names it, and only the commit of `main` is promoted";
+            return Some((base, why.to_owned()));
+        }
+        let follows = || format!("it has no commit, and follows branch `{}`", base.at.branch);
+        base.commit.is_none().then(|| (base, follows()))
+    })
+}
+
+/// A warning for each base of `plane` that no gate decides about, where a gate is before its environment.
+pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    let Origin::Repository { url, branch } = &request.from else {
+        return findings;
+    };
+    let mut others = other_bases(plane).peekable();
+    if others.peek().is_none() {
+        return findings;
+    }
+    // Whoever loads the environment reports what of the chain cannot be read.
+    let sources = request.sources.clone();
+    let Ok(chain) = Chain::on_branch(url, branch.clone(), sources, &request.cache) else {
+        return findings;
+    };
+    let environment = &request.environment;
+    let ChainPlace::After(names, _) = chain.before(environment) else {
+        return findings;
+    };
+    for (base, why) in others {
+        let message = format!(
+            "environment `{environment}` comes after {}, and no gate decides about its base `{}`: {why}; `bundle`, `publish` and `serve` refuse it",
+            quoted(names),
+            base.name
+        );
+        let finding = Diagnostic::warning("ungated-base", message).at(&base.location);
+        findings.push(finding.help(OTHER_BASE_HELP));
+    }
+    findings
 }
 
 /// The evidence on which `snapshot`'s base commit is in its environment. `given` is the override of whoever asks, which
@@ -90,7 +158,20 @@ pub fn passage(
     if before == ChainPlace::First {
         return Ok(Passage::First);
     }
-    if let Some(found) = lineage.as_ref().and_then(|lineage| lineage.passage.clone()) {
+    // No override was given for these: it is for one move of the one that is promoted.
+    if let (Some((base, why)), ChainPlace::After(names, _)) = (other_bases(plane).next(), &before) {
+        return Err(ShipRefusal::OtherBase {
+            environment: environment.clone(),
+            before: quoted(names),
+            base: base.name.clone(),
+            at: base.location.file_line(),
+            why,
+        });
+    }
+    if let Some(found) = lineage
+        .as_ref()
+        .and_then(|found| found.promotion.clone().ok())
+    {
         return Ok(found);
     }
     // It was given for this move to the commit, not for each one to come.
@@ -109,7 +190,7 @@ pub fn passage(
     if let Some(given) = given {
         return Ok(Passage::Override(given.clone()));
     }
-    let mut problem = lineage.and_then(|lineage| lineage.problem);
+    let mut problem = lineage.and_then(|lineage| lineage.promotion.err());
     if let (Some((_, made_by)), Some(problem)) = (earlier, &mut problem) {
         problem.push_str(match made_by {
             Some(_) => "; an override that the fleet keeps was given for an earlier move there, and does not count for this one",
@@ -208,7 +289,7 @@ fn on_branch(
     let branch = Branch {
         environment,
         root: &at.path,
-        may_come: &|from| chain.may_come(from, environment),
+        gate: &|from| chain.site_rule(from, environment),
     };
     branch.lineage(&opened, &snapshot.base.commit)
 }

@@ -15,7 +15,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use super::direction::{Direction, refuse};
 use super::hooks::{HookPrograms, HookResult, HookRun};
 use super::promotion::Made;
-use super::record::Basis;
+use super::record::{self, Basis};
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError, StepMove};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
@@ -328,14 +328,15 @@ fn step(
 }
 
 fn closed(decision: &Decision) -> StepOutcome {
-    let notes = decision.notes.iter().map(|note| format!("note: {note}"));
+    let notes = record::notes(decision).into_iter();
+    let notes = notes.map(|note| format!("note: {note}"));
     StepOutcome::Closed(decision.reasons.iter().cloned().chain(notes).collect())
 }
 
 /// What is wrong with the commit is reported whole.
 fn failed(error: &PromoteError) -> StepOutcome {
     let text = match error {
-        PromoteError::Candidate { findings, .. } => {
+        PromoteError::Candidate { findings, .. } | PromoteError::Broken { findings, .. } => {
             format!(
                 "{}\n{}",
                 error_chain(error),

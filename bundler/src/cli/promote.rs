@@ -13,7 +13,7 @@ use outhaul_control::overriding::Override;
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::hooks::{HookPrograms, HookRun};
-use outhaul_promote::record::Basis;
+use outhaul_promote::record::{self, Basis};
 use outhaul_promote::watch::{self, Announced, StepEvent, StepOutcome, Watch};
 use outhaul_promote::{Chain, Decision, HubConnection, PromoteError, Promoted, Promotion};
 
@@ -310,18 +310,20 @@ impl Args {
     }
 }
 
-/// What did not close the gate but should be known: sites that were waived, rules on record that count instead of those asked for.
+/// What did not close the gate but should be known.
 fn print_notes(decision: &Decision) {
-    for note in &decision.notes {
+    for note in record::notes(decision) {
         say(&format!("note: {note}"));
     }
 }
 
 pub(super) fn promote_failure(error: PromoteError) -> Failure {
     match &error {
-        PromoteError::Candidate { findings, .. } => Failure::classed(findings, &error)
-            .and(&error)
-            .help(error.help().unwrap_or_default()),
+        PromoteError::Candidate { findings, .. } | PromoteError::Broken { findings, .. } => {
+            Failure::classed(findings, &error)
+                .and(&error)
+                .help(error.help().unwrap_or_default())
+        }
         PromoteError::Findings(findings) => Failure::findings(findings),
         _ => Failure::of(&error),
     }

@@ -253,6 +253,11 @@ fn attack_a_promotion_written_by_hand_with_evidence_that_does_not_hold_ships_not
             as_it_is,
             "`no site`, which is not the name of a site",
         ),
+        (
+            whole.replace("1 of 1", "1 of 99"),
+            as_it_is,
+            "1 of 99 sites confirmed, where 100 % must (the default",
+        ),
         (whole.replace('\n', "\r\n"), as_it_is, "carriage returns"),
         (
             whole

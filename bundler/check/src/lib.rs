@@ -3,6 +3,7 @@
 //! ```text
 //! LoadRequest ─▶ environment ─▶ whole        what `outhaul check` says of one, and of all of them
 //! Platform ─▶ offline, unused, beside        what is said while it is shipped
+//! Platform ─▶ rendered                       whether a folder is what it was rendered from
 //! ```
 //!
 //! What comes in: where a control plane lies, or a platform that was rendered from it. What goes out: findings. It reads repositories
@@ -12,6 +13,7 @@ mod beside;
 mod environment;
 mod offline;
 mod payloads;
+mod rendered;
 mod unpromoted;
 mod unread;
 mod unused;
@@ -19,5 +21,6 @@ mod whole;
 
 pub use beside::{beside_bundles, beside_estimates};
 pub use environment::{CheckedEnvironment, environment};
+pub use rendered::{Comparison, verify};
 pub use unused::said_or_refused;
 pub use whole::{CheckedPlane, promoted_as_it_is};

@@ -2,33 +2,38 @@
 //!
 //! What comes in: the folder with its [`Record`], and what the record's commits render to now. What
 //! goes out: every difference, file by file; none means equal, byte for byte. What was kept from an
-//! earlier snapshot cannot be rendered again: it must be as the record says, and is named. Files that
-//! are nobody's of ours are not looked at. It writes nothing.
+//! earlier snapshot cannot be rendered again: it must be as the record says, and is named. Files of others are named and are no difference:
+//! what applies the folder applies them, too. It writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
-use super::{OutputError, read_file};
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::render::assignment_of;
+use outhaul_plane::render::{assignment_of, top_of};
 use outhaul_record::isolation::Kept;
 use outhaul_record::record::Record;
+use outhaul_ship::folder::{OutputError, read_file, walk};
 
 /// How a folder is not what its commits render to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// How many files are equal.
     pub equal: usize,
-    /// Files with other content.
+    /// Files with other content, and links.
     pub differs: BTreeSet<String>,
+    /// Files with the content that they should have, which may be executed; no rendered file may.
+    pub executable: BTreeSet<String>,
     /// Files that should be there.
     pub missing: BTreeSet<String>,
     /// Files that the record lists and the commits do not give.
     pub extra: BTreeSet<String>,
+    /// Files that neither the record lists nor the commits give: of others.
+    pub foreign: BTreeSet<String>,
     /// Sources that cannot be read as they were, because they are folders.
     pub moved: BTreeSet<String>,
     /// Assignments that were kept from an earlier snapshot: compared with the record only.
@@ -42,6 +47,7 @@ impl Comparison {
     pub fn is_equal(&self) -> bool {
         let sets = [
             &self.differs,
+            &self.executable,
             &self.missing,
             &self.extra,
             &self.moved,
@@ -54,6 +60,10 @@ impl Comparison {
     pub fn lines(&self) -> Vec<String> {
         let reported = [
             (&self.differs, "differs"),
+            (
+                &self.executable,
+                "may be executed, and is rendered as a file that may not",
+            ),
             (&self.missing, "is missing"),
             (&self.extra, "is not rendered"),
             (&self.moved, "is a folder and is not what it was"),
@@ -98,8 +108,16 @@ pub fn verify(
         .collect();
     for (path, digest) in &expected {
         let file = folder.join(path);
+        if file.is_symlink() {
+            // What it leads to may be another thing tomorrow.
+            found.differs.insert(path.clone());
+            continue;
+        }
         match read_file(&file) {
-            Ok(bytes) if Digest::of(&bytes) == *digest => found.equal += 1,
+            Ok(bytes) if Digest::of(&bytes) == *digest => match is_executable(&file) {
+                true => drop(found.executable.insert(path.clone())),
+                false => found.equal += 1,
+            },
             Ok(_) => drop(found.differs.insert(path.clone())),
             Err(error) if error.is_missing() => {
                 found.missing.insert(path.clone());
@@ -107,12 +125,21 @@ pub fn verify(
             Err(error) => return Err(error.into()),
         }
     }
-    for path in record.files.keys() {
-        if !expected.contains_key(path) && folder.join(path).exists() {
-            found.extra.insert(path.clone());
+    for path in walk(folder, "")?.into_keys() {
+        if expected.contains_key(&path) || top_of(&path) == ".git" {
+            continue;
         }
+        match record.files.contains_key(&path) {
+            true => found.extra.insert(path),
+            false => found.foreign.insert(path),
+        };
     }
     Ok(found)
+}
+
+/// Whether a file may be executed by anybody; of what cannot be looked at that is not known.
+fn is_executable(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
 }
 
 /// Sources that were read now at another commit than then: plain folders have no other.

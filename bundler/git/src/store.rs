@@ -12,6 +12,9 @@ use crate::import::{self, Change, NewCommit};
 use crate::program::{Credential, Git, ProgramError};
 use crate::source::{self, Cache, GitReference, OpenedSource, SourceError, git};
 
+/// Where branches were, in the copy.
+const SEEN: &str = "refs/outhaul/seen/";
+
 /// Why the copy could not be made, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -132,9 +135,26 @@ impl BranchStore {
             self.git
                 .text(&arguments)
                 .map_err(|error| unreachable(&self.url, error))?;
-            return Ok(Some(self.git.text(&["rev-parse", "FETCH_HEAD^{commit}"])?));
+            let tip = self.git.text(&["rev-parse", "FETCH_HEAD^{commit}"])?;
+            self.remember(branch, &tip);
+            return Ok(Some(tip));
         }
+        self.remember(branch, &tip);
         Ok(Some(tip))
+    }
+
+    /// Where `branch` was when it was last fetched or pushed from here; `None` when it never was, or this copy is a new one.
+    pub fn last_seen(&self, branch: &str) -> Option<String> {
+        let name = format!("{SEEN}{branch}");
+        self.git
+            .text(&["rev-parse", "--verify", "--quiet", &name])
+            .ok()
+    }
+
+    /// Keeps where `branch` is. Without that a person is not told later that it is gone, and nothing else is missing.
+    fn remember(&self, branch: &str, commit: &str) {
+        let name = format!("{SEEN}{branch}");
+        drop(self.git.text(&["update-ref", &name, commit]));
     }
 
     /// `commit`, which was fetched, to read from.
@@ -204,7 +224,9 @@ impl BranchStore {
         // Moves nothing but what was read: a branch that is elsewhere by now stays there.
         let from = from.unwrap_or_default();
         let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
-        self.send(&lease, &format!("{commit}:refs/heads/{branch}"))
+        self.send(&lease, &format!("{commit}:refs/heads/{branch}"))?;
+        self.remember(branch, commit);
+        Ok(())
     }
 
     /// Removes `branch`, when it still is at `from`.
@@ -213,7 +235,12 @@ impl BranchStore {
     /// As [`BranchStore::push`].
     pub fn remove(&self, branch: &str, from: &str) -> Result<(), ProgramError> {
         let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
-        self.send(&lease, &format!(":refs/heads/{branch}"))
+        self.send(&lease, &format!(":refs/heads/{branch}"))?;
+        drop(
+            self.git
+                .text(&["update-ref", "-d", &format!("{SEEN}{branch}")]),
+        );
+        Ok(())
     }
 
     fn send(&self, lease: &str, target: &str) -> Result<(), ProgramError> {

@@ -457,8 +457,11 @@ impl Destination for Branch<'_> {
         plan: Plan<()>,
     ) -> Result<Committed<PublishedBranch, PublishError>, PublishError> {
         let PlatformRepository { target, store } = self.repository;
-        let plan = plan::changes(&target.path, &on_record, self.desired, plan.isolation)?;
+        let mut plan = plan::changes(&target.path, &on_record, self.desired, plan.isolation)?;
         let tip = self.tip.take();
+        if tip.is_none() {
+            plan.gone_from = store.last_seen(&target.branch);
+        }
         if plan.is_empty() {
             return Ok(Committed::Done(PublishedBranch {
                 commit: tip,

@@ -20,14 +20,13 @@ use outhaul_record::record::Record;
 mod exchange;
 mod remembered;
 mod rendered;
-mod verify;
 mod walk;
 mod write;
 mod write_rendering;
 
 pub use remembered::{Remembered, remembered};
 pub use rendered::RenderedBefore;
-pub use verify::{Comparison, verify};
+pub use walk::walk;
 pub use write_rendering::{ReusedOutput, WrittenRendering, write_rendering};
 
 /// Largest record in bytes: some 500,000 files.
@@ -197,7 +196,10 @@ fn write_record(path: &Path, record: &Record) -> Result<Digest, OutputError> {
 }
 
 /// A file of a folder that is written to; what is not a file is not waited for.
-fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
+///
+/// # Errors
+/// [`FileError`] when it cannot be read, or is larger than a rendered file may be.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
     durable::read(path, MAX_FILE_BYTES)
 }
 

@@ -154,6 +154,9 @@ impl GitArgs {
         if self.output == Output::Json {
             return print_json(&report(target, plan, commit, changed, proposed)).map(drop);
         }
+        if let Some(warning) = plan.made_anew(&target.branch) {
+            say(&warning);
+        }
         for path in &plan.by_hand {
             say(&format!(
                 "warning: `{path}` was edited directly in the branch; overwritten with the rendered version"
@@ -220,6 +223,7 @@ fn report(
         "changed": changed, "commit": commit, "promoted": plan.promoted,
         "files": {"added": plan.added, "changed": plan.changed, "removed": plan.removed,
             "by_hand": plan.by_hand, "unchanged": plan.unchanged},
+        "gone_from": plan.gone_from,
         "pull_request": request,
     })
 }

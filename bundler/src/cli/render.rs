@@ -11,6 +11,7 @@ use super::{Exit, Output, data, print_json, say};
 use crate::outcome;
 use outhaul_control::ControlPlane;
 use outhaul_kit::format_count::{self, format_count};
+use outhaul_kit::text;
 use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
@@ -281,6 +282,9 @@ pub(super) fn isolation_json(isolation: &Isolation<()>) -> (Value, Value) {
     (json!(kept), json!(left_out))
 }
 
+/// Files of others that are listed one by one.
+const MAX_FOREIGN: usize = 50;
+
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
@@ -304,8 +308,8 @@ impl Args {
             ));
         };
         let platform = self.input.platform(Some(&record.snapshot))?;
-        let found =
-            folder::verify(folder, &record, &platform).map_err(|error| output_failure(&error))?;
+        let found = outhaul_check::verify(folder, &record, &platform)
+            .map_err(|error| output_failure(&error))?;
         let from = record.snapshot.digest.short();
         let code = match found.is_equal() {
             true => Exit::SUCCESS,
@@ -329,8 +333,27 @@ impl Args {
             0 => "equal".to_owned(),
             count => format_count(count, "difference", "differences"),
         };
+        for path in found.foreign.iter().take(MAX_FOREIGN) {
+            data(&format!(
+                "of others: `{}` is not rendered",
+                text::printable(path)
+            ));
+        }
+        if found.foreign.len() > MAX_FOREIGN {
+            let more = found.foreign.len() - MAX_FOREIGN;
+            data(&format!(
+                "of others: {more} more; `--output json` lists them all"
+            ));
+        }
+        let foreign = match found.foreign.len() {
+            0 => String::new(),
+            count => format!(
+                ", {} of others",
+                format_count(count, "file is", "files are")
+            ),
+        };
         say(&format!(
-            "`{}` and what snapshot {from} renders to: {verdict} ({} files are the same)",
+            "`{}` and what snapshot {from} renders to: {verdict} ({} files are the same{foreign})",
             folder.display(),
             found.equal
         ));

@@ -425,6 +425,7 @@ fn git(
             done.plan.removed.len()
         ));
     }
+    lines.extend(done.plan.made_anew(branch));
     for path in &done.plan.by_hand {
         lines.push(format!(
             "warning: `{path}` was edited directly in branch `{branch}`; overwritten with the rendered version"

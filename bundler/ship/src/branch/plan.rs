@@ -26,6 +26,8 @@ pub struct BranchFiles {
     pub record: Option<Vec<u8>>,
     /// The content of the files that matter: in the desired tree, in the record, or Kalypso's.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// Those of them that may be executed; what is rendered may not.
+    pub executable: BTreeSet<String>,
     /// Every other path, also of links and submodules.
     pub others: BTreeSet<String>,
 }
@@ -109,6 +111,8 @@ pub struct CommitChanges {
     pub unchanged: usize,
     /// Whether the promoted commit is another than before.
     pub promoted: bool,
+    /// Where the branch was when it was last seen from here, when it is not there any more.
+    pub gone_from: Option<String>,
     /// What the branch was rendered from; `None` when nothing of ours is there.
     pub before: Option<Snapshot>,
     /// New content, or `None` to remove, by path from the repository's root.
@@ -116,6 +120,15 @@ pub struct CommitChanges {
 }
 
 impl CommitChanges {
+    /// A warning where a branch that was published before is made anew.
+    pub fn made_anew(&self, branch: &str) -> Option<String> {
+        let commit = self.gone_from.as_ref()?;
+        Some(format!(
+            "warning: branch `{branch}` was at {commit} when it was last seen from here, and is not there any more; it was made anew, \
+             without its history and without files of others"
+        ))
+    }
+
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
@@ -303,7 +316,8 @@ pub fn changes(
     let mut files = BTreeMap::new();
     for (path, digest) in owned {
         let now = there.files.get(path);
-        if digest.is_some_and(|digest| now.is_none_or(|bytes| Digest::of(bytes) != digest)) {
+        let is_changed = |digest| now.is_none_or(|bytes| Digest::of(bytes) != digest);
+        if digest.is_some_and(|digest| is_changed(digest) || there.executable.contains(path)) {
             plan.by_hand.insert(path.clone());
         }
         if desired.tree.contains_key(path) {
@@ -320,7 +334,7 @@ pub fn changes(
     for (path, bytes) in desired.tree {
         files.insert(path.clone(), Digest::of(bytes));
         match there.files.get(path) {
-            Some(now) if now == bytes => {
+            Some(now) if now == bytes && !there.executable.contains(path) => {
                 plan.unchanged += 1;
                 continue;
             }

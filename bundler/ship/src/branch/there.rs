@@ -50,6 +50,8 @@ pub(super) fn read(
     })?;
     there.others = others.into_inner();
     there.others.extend(found.skipped);
+    let programs = found.files.iter().filter(|file| file.executable);
+    there.executable = programs.map(|file| file.path.clone()).collect();
     let files = found.files.into_iter();
     there.files = files.map(|file| (file.path, file.bytes)).collect();
     root_is_free(&opened, root)?;

@@ -12,6 +12,7 @@ use outhaul_control::diagnostic::{Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, TemplateType};
 use outhaul_git::source::{self, Cache, GitReference, SourceMap, TreeLimits};
+use outhaul_kit::belongs::resolved;
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_plane::builtin;
 use outhaul_promote::order::PromotionOrder;
@@ -37,7 +38,9 @@ pub struct Branch {
 /// Whether `root` is a repository without a working copy.
 fn is_bare(root: &Path) -> bool {
     let has = |name: &str| root.join(name);
-    has("HEAD").is_file()
+    // What a working copy keeps in its `.git` looks the same.
+    !resolved(root).ends_with(".git")
+        && has("HEAD").is_file()
         && has("objects").is_dir()
         && has("refs").is_dir()
         && !has(".git").exists()
@@ -71,6 +74,8 @@ impl Here {
                 ),
             });
         }
+        // A link to a working copy is one more name of it.
+        outhaul_place::refuse_folder_of_others(&resolved(root))?;
         let opened = source::open_plain(root, "", Some(""))?;
         let is_yaml = |path: &str| {
             (path.ends_with(".yaml") || path.ends_with(".yml")) && !path.starts_with(".git/")

@@ -14,6 +14,7 @@ use outhaul_git::source::SourceError;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_kit::url_secrets::without_secrets;
+use outhaul_place::PlaceRefused;
 use outhaul_plane::builtin;
 
 pub mod add;
@@ -108,6 +109,9 @@ pub enum ScaffoldError {
     /// The working copy has findings, or the new object has.
     #[error("what is there cannot be read")]
     Findings(Diagnostics),
+    /// It is a folder of somebody else.
+    #[error(transparent)]
+    Place(#[from] PlaceRefused),
     /// The working copy cannot be read.
     #[error("the working copy cannot be read")]
     Source(#[from] SourceError),
@@ -138,6 +142,7 @@ impl Classified for ScaffoldError {
         match self {
             Self::Io { .. } | Self::Git(_) => FailureClass::Environment,
             Self::Source(error) => error.class(),
+            Self::Place(error) => error.class(),
             _ => FailureClass::Usage,
         }
     }

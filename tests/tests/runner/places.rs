@@ -12,7 +12,7 @@ use outhaul_tests::{Ran, program, run_expecting};
 use super::system::SystemFixture;
 
 /// Commands that write below or into `{}`.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 21] = [
     (
         "outhaul-hub",
         "init --state {} --root 1.root.json --plain-key test",
@@ -48,6 +48,7 @@ const COMMANDS: [(&str, &str); 20] = [
     ("outhaul", "secret keygen --out {}/new"),
     ("outhaul", "schema --out {}/new"),
     ("outhaul", "init {}/new"),
+    ("outhaul", "new config north --in {} --set GREETING=Hello"),
     ("outhaul", "demo --keep {}/new"),
     ("outhaul", "copy --fleet fleet --to {}/new"),
     (
@@ -72,6 +73,8 @@ fn is_of_its_own(line: &str, place: &str) -> bool {
         Some("init") if line.starts_with("init --state {} ") => "other-hub",
         Some("init") if line.starts_with("init {} ") => "fleet",
         Some("restore") if line.ends_with("--state {}") => "other-hub",
+        // What it adds to.
+        Some("new") => return ["control-plane", "clone"].contains(&place),
         // JSON Schemas of a control plane's objects are for editors that have it open.
         Some("schema") => return ["control-plane", "clone"].contains(&place),
         _ => return false,
@@ -183,6 +186,9 @@ fn every_output_in_a_place_of_somebody_is_refused_and_the_place_is_as_it_was() {
             }
             if own && line.starts_with("schema") {
                 fs::remove_dir_all(fixture.path(place).join("new")).unwrap();
+            }
+            if own && line.starts_with("new") {
+                fs::remove_file(fixture.path(place).join("configs/north.yaml")).ok();
             }
             let after = everything(&fixture.path(place));
             assert!(before == after, "{said}\nchanged");

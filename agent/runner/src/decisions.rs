@@ -15,6 +15,7 @@ use crate::agent::Agent;
 use crate::approval;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
+use crate::known_again;
 use crate::machine::{Event, Site, State, Work};
 use crate::state::{Hold, Note, StateError, generations, outbox, returns};
 use outhaul_site::stored::Decision;
@@ -311,6 +312,15 @@ fn approval_of(agent: &Agent, number: u64) -> Result<(Transition, Option<Digest>
             help: "`outhaul-agent status` lists those that it knows".into(),
         });
     };
+    if row.state == State::Superseded && row.source == known_again::SOURCE {
+        return Err(AgentError::Nothing {
+            message: format!(
+                "bundle {number} was here before the database of this site was lost, and does not wait: an approval does not apply it; nothing was \
+                 changed"
+            ),
+            help: "import it again, or a newer bundle (`outhaul-agent import FOLDER`)".into(),
+        });
+    }
     if row.state == State::Superseded {
         return Err(AgentError::Nothing {
             message: format!(

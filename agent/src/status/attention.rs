@@ -229,21 +229,25 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         .collect())
 }
 
-/// Files of an earlier memory that somebody changed, and that no bundle was written over since.
-fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+/// Files of an earlier memory that somebody changed, and that are still in the way.
+fn disputed_items(agent: &Agent) -> Result<Vec<Item>, AgentError> {
     let db = agent.store.read();
-    let disputed: Vec<Item> = state::meta(db, key::DISPUTED)?.unwrap_or_default();
+    let mut disputed: Vec<Item> = state::meta(db, key::DISPUTED)?.unwrap_or_default();
     if disputed.is_empty() {
-        return Ok(None);
+        return Ok(disputed);
     }
     let folder = apply::folder(&agent.config, &agent.state_folder);
     let ours = inventory::items(db, None)?;
     let ours: BTreeSet<&str> = ours.iter().map(|item| item.item.as_str()).collect();
-    let mut names: Vec<String> = disputed
-        .iter()
-        .filter(|item| !ours.contains(item.item.as_str()) && folder.path_of(item).exists())
-        .map(|item| format!("`{}`", item.item))
-        .collect();
+    disputed.retain(|item| !ours.contains(item.item.as_str()) && folder.path_of(item).exists());
+    Ok(disputed)
+}
+
+/// Files of an earlier memory that somebody changed, and that no bundle was written over since.
+fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+    let db = agent.store.read();
+    let disputed = disputed_items(agent)?.into_iter();
+    let mut names: Vec<String> = disputed.map(|item| format!("`{}`", item.item)).collect();
     let more = names.len().saturating_sub(MAX_NAMED);
     names.truncate(MAX_NAMED);
     if more > 0 {

@@ -11,6 +11,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_site::backup::restore::Restored;
 
 use super::{GenerationStatus, Status};
+use crate::attention::AttentionKind;
 use crate::intake::visit::Visit;
 use crate::machine::State;
 use crate::orders::EnrolmentStatus;
@@ -113,10 +114,26 @@ pub(super) fn hold(status: &Status) -> Option<String> {
 /// Held assignments: who holds them, and at what. What was found of one states it already.
 pub(super) fn held(status: &Status) -> impl Iterator<Item = String> {
     let held = status.held.iter();
-    let said = held.map(|(name, hold)| (name, held::sentence(hold, hold.generation)));
+    let is_here = |name: &String| {
+        let mut lacking = status.attention.iter();
+        !lacking.any(|one| {
+            one.what == AttentionKind::HeldContent && one.assignment.as_ref() == Some(name)
+        })
+    };
+    let said = held.map(move |(name, hold)| match (hold.generation, is_here(name)) {
+        (Some(number), false) => (
+            name,
+            format!(
+                "held by {}: {}; it is to keep what bundle {number} brought, which is not on this machine",
+                hold.who, hold.why
+            ),
+        ),
+        _ => (name, held::sentence(hold, hold.generation)),
+    });
     let new = said.filter(|(name, sentence)| {
+        let begins = sentence.split("; it ").next().unwrap_or(sentence);
         let mut found = status.assignments.iter();
-        !found.any(|one| one.name.as_str() == name.as_str() && one.message.contains(sentence))
+        !found.any(|one| one.name.as_str() == name.as_str() && one.message.contains(begins))
     });
     new.map(|(name, sentence)| format!("{name} is {sentence}"))
 }

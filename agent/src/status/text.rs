@@ -11,6 +11,7 @@ use crate::following;
 use crate::incomplete::IncompleteBundle;
 use crate::intake::plan;
 use crate::machine::State;
+use crate::runner::known_again;
 
 impl Status {
     /// How an assignment stands, for people.
@@ -57,6 +58,14 @@ impl Status {
             };
             let disk = if g.on_disk { ", on disk" } else { "" };
             let state = State::from_word(g.state).map_or(g.state, State::shown);
+            // Which bundle was active is not known: no newer one replaced it for certain.
+            if self.active.is_none() && g.source == known_again::SOURCE {
+                lines.push(format!(
+                    "  bundle {} was here before the database was lost{disk}{note}",
+                    g.number
+                ));
+                continue;
+            }
             lines.push(format!("  bundle {} is {state}{disk}{note}", g.number));
         }
         lines

@@ -99,6 +99,18 @@ fn after_a_lost_database_a_held_assignment_keeps_its_content_beside_a_newer_bund
     lose_database(&site);
     let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
     assert_reports(&enrolled, 0, &["is held again"]);
+    // It is not known to have been replaced, and no approval applies it.
+    let printed = stdout(&site.run(&["status"]));
+    let line = "bundle 2 was here before the database was lost, on disk";
+    assert!(
+        printed.contains(line) && !printed.contains("superseded"),
+        "{printed}"
+    );
+    let words = [
+        "bundle 2 was here before the database of this site was lost",
+        "import it again, or a newer bundle",
+    ];
+    assert_reports(&site.run(&["approve", "2"]), 1, &words);
     site.take(&third);
     assert!(site.state().join("generations/2").is_dir());
     keeps_two(&site);
@@ -116,6 +128,11 @@ fn a_newer_bundle_waits_where_what_a_held_assignment_keeps_cannot_be_verified() 
     let printed = stdout(&site.run(&["status"]));
     assert!(
         printed.contains(SENTENCE) && printed.contains(first),
+        "{printed}"
+    );
+    let line = "hello is held by ann: repair; it is to keep what bundle 2 brought, which is not on this machine";
+    assert!(
+        printed.contains(line) && !printed.contains("it keeps"),
         "{printed}"
     );
     assert!(!printed.contains("or a newer bundle"), "{printed}");
@@ -360,4 +377,25 @@ fn a_hold_has_one_line_in_status_and_a_damaged_copy_of_the_holds_is_said_to_be_d
         !crate::site::stderr(&status).contains("and what people hold"),
         "{status:?}"
     );
+}
+
+#[test]
+fn a_held_file_that_was_changed_before_the_database_was_lost_is_put_back_by_what_is_printed() {
+    let (centre, site, [_, third]) = held();
+    let file = site.state().join("applied/hello/a");
+    fs::write(&file, "mine").unwrap();
+    lose_database(&site);
+    let kit = centre.kit("drone-7");
+    let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
+    assert_reports(&enrolled, 0, &["was changed by hand"]);
+    site.take(&third);
+    // `apply` alone is refused by the changed file.
+    let printed = stdout(&site.run(&["status"]));
+    let advice = "`outhaul-agent enrol SITE.kit --adopt-changed`, with the kit that this site was enrolled with, lets the changed files be written \
+                  over; then `outhaul-agent apply` puts `hello` back to what bundle 2 brought";
+    assert!(printed.contains(advice), "{printed}");
+    site.ok(&["enrol", kit.to_str().unwrap(), "--adopt-changed"]);
+    site.ok(&["apply"]);
+    assert_eq!(fs::read(&file).unwrap(), b"two");
+    assert!(!stdout(&site.run(&["status"])).contains("--adopt-changed"));
 }

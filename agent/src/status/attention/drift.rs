@@ -70,6 +70,7 @@ fn differing(agent: &Agent, active: u64) -> Result<Vec<Attention>, AgentError> {
 fn differing_held(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let mut differing = Vec::new();
     let is_active = state::meta::<u64>(agent.store.read(), key::ACTIVE)?.is_some();
+    let disputed = super::disputed_items(agent)?;
     for (name, hold) in held::all(agent)? {
         let Some(desired) = held::kept(agent, &name, &hold) else {
             continue;
@@ -84,8 +85,10 @@ fn differing_held(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             "`{name}` is held by {}, and differs from bundle {number}, at which it is held: {}",
             hold.who, verdict.message
         );
+        let is_disputed = disputed.iter().any(|item| item.assignment == name);
         let back = match is_in_the_way(reconciler, &verdict) {
             true => format!("{IN_THE_WAY}, then "),
+            false if is_disputed => format!("{ADOPT}; then "),
             false => String::new(),
         };
         let help = match is_active {
@@ -143,6 +146,9 @@ fn since_lost(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
 
 /// Where applying again is refused.
 const IN_THE_WAY: &str = "move away what is named there";
+
+/// What comes first where nothing is written over files that an enrolment found changed.
+const ADOPT: &str = "`outhaul-agent enrol SITE.kit --adopt-changed`, with the kit that this site was enrolled with, lets the changed files be written over";
 
 /// Whether something stands in the place of an applied file that no correction removes.
 fn is_in_the_way(reconciler: &dyn Reconciler, verdict: &AssignmentResult) -> bool {

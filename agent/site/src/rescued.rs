@@ -1,8 +1,8 @@
 //! Reports of databases that were removed: saved in `rescued/reports`, and on their way to the hub.
 //!
 //! What comes in: the state folder, the site as its database has it, and acknowledgements whose signatures were verified. What goes out: the files
-//! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. It writes none (`state::rescue`
-//! does) and reads no report.
+//! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. `state::rescue`
+//! writes them; none is read here.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use outhaul_bundle::report::Ack;
 
 use crate::durable::{self, FileError};
 use crate::state::former::{FOLDER, REPORTS};
-use crate::state::{self, SiteIdentity, StateError};
+use crate::state::{self, SiteIdentity, StateError, Store, key};
 use crate::state_folder::StateFolder;
 
 /// How the names of such files end.
@@ -128,9 +128,13 @@ fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, Fi
 /// # Errors
 /// [`StateError`] of the first that cannot be read or written.
 pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), StateError> {
-    let own = (&site.fleet, &site.name);
     for saved in databases(&state_folder.root().join(FOLDER)) {
-        state::write_reports_of(&saved, own, &folder(state_folder))?;
+        let store = Store::open_read_only(&saved)?;
+        let of: Option<SiteIdentity> = state::meta(store.read(), key::SITE)?;
+        let is_own = |of: &SiteIdentity| (&of.fleet, &of.name) == (&site.fleet, &site.name);
+        if let Some(of) = of.filter(is_own) {
+            state::write_reports(store.read(), &of, &folder(state_folder))?;
+        }
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ pub use former::Former;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
 pub use note::Note;
-pub(crate) use rescue::write_reports_of;
+pub(crate) use rescue::write_reports;
 pub use store::Store;
 
 /// Who this site is: fixed at enrolment.

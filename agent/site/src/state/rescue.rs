@@ -5,12 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::name::Name;
 use outhaul_bundle::report::MAX_REPORTS_AT_ONCE_BYTES;
 use rusqlite::Connection;
 
 use super::former::{DATABASE, FOLDER, Former, REPORTS};
-use super::{SiteIdentity, StateError, Store, doing, key, meta, outbox};
+use super::{SiteIdentity, StateError, doing, key, meta, outbox};
 use crate::durable::{self, at};
 
 /// Reports as they travel.
@@ -42,7 +41,7 @@ fn write(db: &Connection, path: &Path) -> Result<PathBuf, StateError> {
         durable::rename(&part, &saved)?;
     }
     if let Some(site) = site
-        && let Err(error) = reports(db, &site, &folder.join(REPORTS))
+        && let Err(error) = write_reports(db, &site, &folder.join(REPORTS))
     {
         // They are in the copy, too.
         tracing::warn!(
@@ -53,26 +52,15 @@ fn write(db: &Connection, path: &Path) -> Result<PathBuf, StateError> {
     Ok(saved)
 }
 
-/// Writes the reports of a saved database into `folder`, where it is one of `fleet` and `name`.
+/// Writes the reports that the hub has not acknowledged as `export` writes them onto a stick.
 ///
 /// # Errors
-/// [`StateError`] where it cannot be read, or they cannot be written.
-pub(crate) fn write_reports_of(
-    saved: &Path,
-    (fleet, name): (&Name, &Name),
+/// [`StateError`] where they cannot be read or written.
+pub(crate) fn write_reports(
+    db: &Connection,
+    site: &SiteIdentity,
     folder: &Path,
 ) -> Result<(), StateError> {
-    let store = Store::open_read_only(saved)?;
-    match meta::<SiteIdentity>(store.read(), key::SITE)? {
-        Some(site) if (&site.fleet, &site.name) == (fleet, name) => {
-            reports(store.read(), &site, folder)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Writes the reports that the hub has not acknowledged as `export` writes them onto a stick.
-fn reports(db: &Connection, site: &SiteIdentity, folder: &Path) -> Result<(), StateError> {
     let mut after = 0;
     loop {
         let batch = outbox::waiting(db, after, MAX_REPORTS_AT_ONCE_BYTES / 2)?;

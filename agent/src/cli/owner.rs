@@ -174,7 +174,9 @@ fn unusable(folder: &StateFolder, own: u32) -> Vec<(PathBuf, Metadata)> {
     let all = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let folders = folders.map(|path| (path, all, false));
     let settings = (folder.config(), Access::READ_OK, false);
-    written
+    let whole = [(folder.root().to_owned(), all, false)].into_iter();
+    whole
+        .chain(written)
         .chain(read)
         .chain(folders)
         .chain([settings])

@@ -179,23 +179,66 @@ impl BundleRepository {
     }
 
     /// The index from its compressed form; `None` where the metadata lists none, or the repository does not have it.
+    ///
+    /// # Errors
+    /// Why its compressed form cannot be used: the index itself may be whole beside it.
     fn compressed_index(
         &self,
         path: &str,
         listed: &ListedIndex,
-    ) -> Result<Option<Vec<u8>>, AgentError> {
+    ) -> Result<Option<Vec<u8>>, String> {
         // It is compressed to save bytes: one that is larger is not asked for.
         let smaller = |form: &Content| form.size < listed.index.size;
         let Some(form) = listed.compressed.filter(smaller) else {
             return Ok(None);
         };
-        let Some(bytes) = self.client.get(path, form.size)? else {
-            return Ok(None);
+        // A longer one than is signed is no answer either.
+        let bytes = self
+            .client
+            .get(path, form.size)
+            .map_err(|error| match error {
+                AgentError::Network { problem, .. } => problem,
+                other => other.to_string(),
+            })?;
+        let opened = bytes.map(|bytes| compressed::open(&bytes, &form, &listed.index));
+        opened.transpose()
+    }
+
+    /// The bytes of the index, as the metadata lists it: from its compressed form where that can be used, else the index itself.
+    fn index_bytes(&self, listed: &ListedIndex) -> Result<Vec<u8>, AgentError> {
+        let path = format!(
+            "targets/{}/{}.index.json",
+            self.role,
+            listed.index.digest.hex()
+        );
+        let short = format!("{path}.zst");
+        let unusable = match self.compressed_index(&short, listed) {
+            Ok(Some(bytes)) => return Ok(bytes),
+            Ok(None) => None,
+            Err(problem) => Some(format!("`{short}`: {problem}")),
         };
-        let opened = compressed::open(&bytes, &form, &listed.index);
-        opened.map(Some).map_err(|problem| {
-            AgentError::refused(&self.name, "digest", format!("`{path}`: {problem}"))
-        })
+        let refused = |rule, message: String| {
+            let both = unusable.iter().cloned().chain([message]);
+            let both = both.collect::<Vec<_>>().join("; ");
+            AgentError::refused(&self.name, rule, both)
+        };
+        let bytes = self.client.get(&path, listed.index.size)?;
+        let bytes = bytes.ok_or_else(|| refused("missing", format!("`{path}` is missing")))?;
+        let found = Digest::of(&bytes);
+        if found != listed.index.digest {
+            return Err(refused(
+                "digest",
+                format!("`{path}` has the digest {found}"),
+            ));
+        }
+        if let Some(problem) = unusable {
+            tracing::warn!(
+                "{}: the compressed index cannot be used; the index itself was downloaded instead, and it is as signed: {problem}; have that file removed \
+                 from the server, and the bundle published there again (`outhaul publish` at the centre)",
+                self.name
+            );
+        }
+        Ok(bytes)
     }
 
     fn broke(&self, path: &str, error: &io::Error) -> AgentError {
@@ -236,21 +279,7 @@ impl BundleSource for BundleRepository {
                 format!("an index of {} bytes", expected.size),
             ));
         }
-        let path = format!("targets/{}/{}.index.json", self.role, expected.digest.hex());
-        let bytes = match self.compressed_index(&format!("{path}.zst"), listed)? {
-            Some(bytes) => bytes,
-            None => self
-                .client
-                .get(&path, expected.size)?
-                .ok_or_else(|| refused("missing", format!("`{path}` is missing")))?,
-        };
-        let found = Digest::of(&bytes);
-        if found != expected.digest {
-            return Err(refused(
-                "digest",
-                format!("`{path}` has the digest {found}"),
-            ));
-        }
+        let bytes = self.index_bytes(listed)?;
         let index = Index::from_bytes(&bytes, &self.limits)
             .map_err(|error| refused("malformed", error.to_string()))?;
         Ok((index, bytes))

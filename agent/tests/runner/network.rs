@@ -115,27 +115,84 @@ fn remove_compressed(web: &Web) -> usize {
     removed
 }
 
+/// Changes the last byte of every file below `targets/` whose name ends so, and returns how many there were.
+fn damage_indexes(web: &Web, ending: &str) -> usize {
+    let all = outhaul_test_kit::folder::paths(&web.folder.path().join("targets"));
+    let wanted = all
+        .iter()
+        .filter(|path| path.to_string_lossy().ends_with(ending));
+    let mut damaged = 0;
+    for path in wanted {
+        let mut bytes = fs::read(path).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(path, bytes).unwrap();
+        damaged += 1;
+    }
+    damaged
+}
+
 #[test]
 fn attack_a_server_with_another_compressed_index_is_refused_before_it_is_decompressed() {
     let (centre, web) = (Centre::new(), Web::new());
     web.publish(&centre, &many_files("one"));
-    for role in fs::read_dir(web.folder.path().join("targets")).unwrap() {
-        for file in fs::read_dir(role.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            if path.extension().is_some_and(|ending| ending == "zst") {
-                let mut bytes = fs::read(&path).unwrap();
-                let last = bytes.len() - 1;
-                bytes[last] ^= 1;
-                fs::write(path, bytes).unwrap();
-            }
-        }
-    }
+    assert_eq!(damage_indexes(&web, ".index.json.zst"), 1);
     let site = web.site(&centre);
+    // Its digest is compared and not what would come out of it; the index itself is whole beside it.
     assert_reports(
         &site.run(&["run", "--once"]),
-        4,
-        &[".index.json.zst`", "are signed"],
+        0,
+        &[
+            "the compressed index cannot be used",
+            ".index.json.zst`: it has",
+            "are signed",
+            "`outhaul publish`",
+        ],
     );
+    assert_eq!(site.active(), Some(1));
+    assert_eq!(site.applied()["hello/labels/7.txt"], b"one 7\n");
+    assert_eq!(site.event_log().join(" ").matches("refusal").count(), 0);
+    // A longer file than is signed is not read to its end.
+    web.publish(&centre, &many_files("two"));
+    for path in outhaul_test_kit::folder::paths(&web.folder.path().join("targets")) {
+        if path.extension().is_some_and(|ending| ending == "zst") {
+            fs::write(path, vec![0; 1 << 20]).unwrap();
+        }
+    }
+    let words = ["the compressed index cannot be used"];
+    assert_reports(&site.run(&["run", "--once"]), 0, &words);
+    assert_eq!(site.active(), Some(2));
+}
+
+#[test]
+fn attack_a_server_with_another_index_in_both_forms_is_refused_and_both_are_named() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &many_files("one"));
+    assert_eq!(damage_indexes(&web, ".index.json.zst"), 1);
+    assert_eq!(damage_indexes(&web, ".index.json"), 1);
+    let site = web.site(&centre);
+    let words = [
+        "is refused, nothing was changed",
+        ".index.json.zst`: it has",
+        "are signed; `targets/",
+        ".index.json` has the digest",
+    ];
+    for _ in 0..2 {
+        assert_reports(&site.run(&["run", "--once"]), 4, &words);
+    }
+    assert_eq!(site.active(), None);
+    let refused = ["started", "started", "refusal digest", "started"];
+    assert_eq!(site.event_log(), refused);
+    // The compressed form alone, and that one damaged.
+    let removed = outhaul_test_kit::folder::paths(&web.folder.path().join("targets"));
+    for path in removed
+        .iter()
+        .filter(|path| path.extension().unwrap() == "json")
+    {
+        fs::remove_file(path).unwrap();
+    }
+    let words = [".index.json.zst`: it has", ".index.json` is missing"];
+    assert_reports(&site.run(&["run", "--once"]), 4, &words);
     assert_eq!(site.active(), None);
 }
 

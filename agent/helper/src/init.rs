@@ -12,6 +12,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use outhaul_bundle::{Digest, Index, Limits};
+use outhaul_host::state_place;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::media::Media;
 use rustix::process::{Gid, Uid};
@@ -47,6 +48,7 @@ pub struct PreparedHelper {
 /// # Errors
 /// [`AgentError`]; a helper that is set up already stays as it is, unless `again`.
 pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<PreparedHelper, AgentError> {
+    state_place::refuse_helper(folder, agent)?;
     let state_folder = StateFolder::new(folder);
     act_as_owner(folder)?;
     let from = Media::open(agent)?;

@@ -13,6 +13,7 @@ use outhaul_site::backup::BackupError;
 use outhaul_content::content_error::GenerationError;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_place::PlaceRefused;
 use outhaul_settings::config::ConfigError;
 use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
@@ -46,6 +47,9 @@ pub enum AgentError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A folder or file that was named is no place for what is to be written.
+    #[error(transparent)]
+    Place(#[from] PlaceRefused),
     /// A generation on disk.
     #[error(transparent)]
     Generation(#[from] GenerationError),
@@ -205,6 +209,7 @@ impl Classified for AgentError {
             }
             Self::Config(_)
             | Self::Usage { .. }
+            | Self::Place(_)
             | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => {
                 FailureClass::Usage
             }
@@ -396,7 +401,8 @@ impl AgentError {
                  `outhaul-agent run --once`, or by the service where it runs"
                     .into()
             }
-            Self::Stopped => String::new(),
+            // The refusal of a place has its help in it.
+            Self::Stopped | Self::Place(_) => String::new(),
             Self::Broken { .. } => {
                 "report this defect with the service's log; if it comes again at each start, keep the bundle under \
                  way for the report and ask the centre for another"

@@ -13,3 +13,4 @@ pub mod mounts;
 pub mod other_files;
 pub mod page_place;
 pub mod reconcilers;
+pub mod state_place;

@@ -17,7 +17,7 @@ const LOOKED_AT: u64 = 16 << 10;
 /// Refuses `path` in the folder `state`, and where something is that is no page, which `is_own` tells by its beginning.
 ///
 /// # Errors
-/// [`AgentError::Usage`], and [`AgentError::File`] where what is there cannot be read.
+/// [`AgentError::Usage`], [`AgentError::Place`], and [`AgentError::File`] where what is there cannot be read.
 pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Result<(), AgentError> {
     let refused = |what: &str| {
         Err(AgentError::Usage {
@@ -41,6 +41,7 @@ pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Resul
         let above = text::path(&above);
         return refused(&format!("it would lie in {}, `{above}`", owner.name()));
     }
+    outhaul_place::refuse_folder(&outhaul_place::folder_of(path))?;
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => return refused("it is not a regular file"),
         Ok(_) => {}

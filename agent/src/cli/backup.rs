@@ -35,7 +35,9 @@ fn refuse_others(file: &Path) -> Result<(), AgentError> {
         false => folder,
     };
     let Some((owner, above)) = owner_of(folder, &Owner::ALL) else {
-        return Ok(());
+        return Ok(outhaul_place::refuse_folder(&outhaul_place::folder_of(
+            file,
+        ))?);
     };
     Err(AgentError::Usage {
         message: format!(

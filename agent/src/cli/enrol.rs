@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use outhaul_host::state_place;
 use outhaul_kit::media;
 
 use super::Context;
@@ -35,6 +36,7 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    state_place::refuse(&context.state)?;
     let name = args.kit.display();
     if is_bundle(&media::open_file(&args.kit)?) {
         return Err(AgentError::Usage {

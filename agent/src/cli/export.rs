@@ -1,6 +1,6 @@
 //! `export`: reports onto a stick.
 
-use outhaul_kit::belongs::{Owner, owner_of};
+use outhaul_kit::belongs::{Owner, owner_of, resolved};
 use outhaul_kit::text::json_path;
 use std::path::{Path, PathBuf};
 
@@ -103,6 +103,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     refuse_without_stick(&args.folder)?;
     refuse_own(&args.folder, &context.state)?;
     refuse_others(&args.folder)?;
+    // A link to a stick is one more name of it.
+    outhaul_place::refuse_folder(&resolved(&args.folder))?;
     let exported = report::export(&mut Agent::open(&context.state)?, &args.folder)?;
     let count = exported.reports + exported.former;
     let reports = if count == 1 { "report" } else { "reports" };

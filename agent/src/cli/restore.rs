@@ -4,6 +4,7 @@ use outhaul_kit::text::one_full_line;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_host::state_place;
 
 use super::Context;
 use crate::config;
@@ -35,6 +36,7 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    state_place::refuse(&context.state)?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let options = Options {
         digest: args.digest,

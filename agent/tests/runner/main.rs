@@ -25,6 +25,7 @@ mod damaged_database;
 mod fleet;
 mod flux;
 mod flux_charts;
+mod foreign_folders;
 mod held_content;
 mod hook_page;
 mod hooks;

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the path of a folder or a file. What goes out: a refusal when that is no place for what Outhaul writes: what is no
 //! folder, what the kernel shows as files, a stick that is not mounted, a folder that belongs to a site, a fleet, a hub or a control
-//! plane, a repository of git, or a file of another kind. Every command of the centre, the hub and the signer that writes to a place
+//! plane, a repository of git, or a file of another kind. Every command of the centre, the hub, the signer and the agent that writes to a place
 //! that was named asks here first. It changes nothing, and starts no program.
 
 mod control_plane;

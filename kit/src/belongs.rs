@@ -1,9 +1,12 @@
 //! What a folder is already, by what lies in it: whoever writes something else there mixes it with what others keep and count on.
 //!
 //! What comes in: a path. What goes out: the nearest folder at it or above it that is a site's, a fleet's, a hub's, a control plane or a
-//! repository of git. It looks at which names are there, opens none of them and changes nothing; what is refused is its caller's business.
+//! repository of git. It looks at which names are there and what is mounted, opens none of them and changes nothing; what is refused is its
+//! caller's business.
 
 use std::path::{Path, PathBuf};
+
+use crate::mounts;
 
 /// What a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +62,20 @@ impl Owner {
     }
 }
 
-/// Which of `owners` the folder `path`, or the nearest one above it, is, and that folder.
+/// Which of `owners` the folder `path`, or the nearest one above it, is, and that folder. A folder of theirs that is mounted elsewhere, too,
+/// is still theirs.
 pub fn owner_of(path: &Path, owners: &[Owner]) -> Option<(Owner, PathBuf)> {
     let path = resolved(path);
-    path.ancestors().find_map(|above| {
-        let owner = owners.iter().find(|owner| owner.is(above))?;
-        Some((*owner, above.to_owned()))
+    let nearest = |path: &Path| {
+        path.ancestors().find_map(|above| {
+            let owner = owners.iter().find(|owner| owner.is(above))?;
+            Some((*owner, above.to_owned()))
+        })
+    };
+    nearest(&path).or_else(|| {
+        let there = path.ancestors().find(|above| above.exists())?;
+        let mut others = mounts::other_names(there).into_iter();
+        others.find_map(|other| nearest(&other))
     })
 }
 

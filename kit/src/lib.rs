@@ -20,6 +20,7 @@ pub mod heartbeat;
 pub mod interrupt;
 pub mod lock;
 pub mod media;
+pub mod mounts;
 pub mod percent;
 pub mod private_keys;
 pub mod program;

@@ -9,7 +9,6 @@ pub mod facilities;
 pub mod host;
 pub mod http;
 pub mod links;
-pub mod mounts;
 pub mod other_files;
 pub mod page_place;
 pub mod reconcilers;

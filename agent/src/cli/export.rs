@@ -1,12 +1,13 @@
 //! `export`: reports onto a stick.
 
 use outhaul_kit::belongs::{Owner, owner_of, resolved};
+use outhaul_kit::mounts;
 use outhaul_kit::text::json_path;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::agent::Agent;
-use crate::durable;
 use crate::error::AgentError;
 use crate::report;
 
@@ -23,29 +24,24 @@ pub struct Args {
 /// Where sticks are mounted.
 const MOUNTED: [&str; 3] = ["/media", "/mnt", "/run/media"];
 
-/// Where the system lists what is mounted.
-const MOUNTS: &str = "/proc/self/mountinfo";
-/// Largest list of mounts that is read, in bytes.
-const MAX_MOUNTS_BYTES: u64 = 4 * 1024 * 1024;
-
 /// Refuses a folder where sticks are mounted, when no stick is: what is written there would lie on this machine's own disk, and
 /// whoever carries the stick home carries nothing. Where the system does not say what is mounted, nothing is refused.
-fn refuse_without_stick(folder: &Path) -> Result<(), AgentError> {
+fn refuse_without_stick(folder: &Path, state: &Path) -> Result<(), AgentError> {
     // A folder that is not there is reported by whoever writes to it.
-    let (Ok(whole), Ok(mounts)) = (
-        folder.canonicalize(),
-        durable::read(Path::new(MOUNTS), MAX_MOUNTS_BYTES),
-    ) else {
+    let Ok(whole) = folder.canonicalize() else {
         return Ok(());
     };
-    if !lacks_stick(&whole, &String::from_utf8_lossy(&mounts)) {
-        return Ok(());
-    }
+    let points: Vec<PathBuf> = mounts::all().into_iter().map(|mount| mount.point).collect();
+    let is_what = match mounted_from_disk(&whole, state) {
+        Some(folder) => format!("`{}`, ", outhaul_kit::text::path(&folder)),
+        None if points.is_empty() || !lacks_stick(&whole, &points) => return Ok(()),
+        None => String::new(),
+    };
     let typed = outhaul_kit::text::quoted(folder);
     let folder = outhaul_kit::text::path(folder);
     Err(AgentError::Usage {
         message: format!(
-            "no stick is mounted at `{folder}`: it is a folder on this machine's own disk; nothing was written, and the reports \
+            "no stick is mounted at `{folder}`: it is {is_what}a folder on this machine's own disk; nothing was written, and the reports \
              wait"
         ),
         help: format!(
@@ -85,22 +81,31 @@ fn refuse_others(folder: &Path) -> Result<(), AgentError> {
     })
 }
 
-/// Whether `folder` is where sticks are mounted, and nothing of `mounts` is mounted there or between.
-fn lacks_stick(folder: &Path, mounts: &str) -> bool {
-    let Some(place) = MOUNTED.into_iter().find(|place| folder.starts_with(place)) else {
+/// The folder of this machine's own disk that `folder` is, where it is mounted at a place for sticks, too.
+fn mounted_from_disk(folder: &Path, state: &Path) -> Option<PathBuf> {
+    place_of_sticks(folder)?;
+    let disk = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    let is_own = [state, Path::new("/")].map(disk).contains(&disk(folder));
+    let mut names = mounts::other_names(folder).into_iter();
+    names.find(|name| is_own && place_of_sticks(name).is_none())
+}
+
+/// Of the places where sticks are mounted, the one that `folder` is in.
+fn place_of_sticks(folder: &Path) -> Option<&'static str> {
+    MOUNTED.into_iter().find(|place| folder.starts_with(place))
+}
+
+/// Whether `folder` is where sticks are mounted, and none of the mounts at `points` is there or between.
+fn lacks_stick(folder: &Path, points: &[PathBuf]) -> bool {
+    let Some(place) = place_of_sticks(folder) else {
         return false;
     };
-    let mut points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    // A blank and a tab are written as octal numbers.
-    !points.any(|point| {
-        let point = point.replace("\\040", " ").replace("\\011", "\t");
-        let point = Path::new(&point);
-        point.starts_with(place) && folder.starts_with(point)
-    })
+    let is_between = |point: &PathBuf| point.starts_with(place) && folder.starts_with(point);
+    !points.iter().any(is_between)
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    refuse_without_stick(&args.folder)?;
+    refuse_without_stick(&args.folder, &context.state)?;
     refuse_own(&args.folder, &context.state)?;
     refuse_others(&args.folder)?;
     // A link to a stick is one more name of it.
@@ -146,14 +151,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
 mod tests {
     use super::*;
 
-    const MOUNTS: &str = "22 1 254:0 / / rw - ext4 /dev/vda rw
-40 22 8:17 / /media/ann/MY\\040STICK rw - vfat /dev/sdb1 rw
-41 22 8:33 / /mnt rw - ext4 /dev/sdc1 rw
-";
+    const POINTS: [&str; 3] = ["/", "/media/ann/MY STICK", "/mnt"];
 
     #[test]
     fn a_mount_point_without_a_stick_is_known_and_other_folders_are_not_refused() {
-        let lacks = |folder: &str| lacks_stick(Path::new(folder), MOUNTS);
+        let lacks = |folder: &str| lacks_stick(Path::new(folder), &POINTS.map(PathBuf::from));
         for folder in [
             "/media/stick",
             "/media",
@@ -172,7 +174,7 @@ mod tests {
             assert!(!lacks(folder), "{folder}");
         }
         let elsewhere = tempfile::tempdir().unwrap();
-        assert!(refuse_without_stick(elsewhere.path()).is_ok());
-        assert!(refuse_without_stick(&elsewhere.path().join("none")).is_ok());
+        assert!(refuse_without_stick(elsewhere.path(), elsewhere.path()).is_ok());
+        assert!(refuse_without_stick(&elsewhere.path().join("none"), elsewhere.path()).is_ok());
     }
 }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use outhaul_host::mounts::mounts_below;
 use outhaul_kit::media::{self as kit_media, FileOrFolder, Marks};
+use outhaul_kit::mounts;
 
 use crate::durable::{self, FileError};
 use crate::intake::media;
@@ -28,7 +28,7 @@ pub struct Watch {
 impl Watch {
     /// Places that changed since the last call; of acknowledgements, those for this site count.
     pub fn changed(&mut self, folders: &[PathBuf], site: &SiteIdentity) -> Vec<PathBuf> {
-        let mounts = mounts_below(folders);
+        let mounts = mounts::below(folders);
         let mut places: BTreeSet<PathBuf> = folders.iter().cloned().collect();
         places.extend(mounts.iter().cloned());
         // A stick that was pulled and comes back is new again.

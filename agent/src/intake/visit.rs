@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use outhaul_host::mounts::mounts_below;
 use outhaul_kit::media::Media;
+use outhaul_kit::mounts;
 use outhaul_kit::text;
 use rusqlite::Connection;
 
@@ -77,7 +77,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
 pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<(), AgentError> {
     note_visit(agent, place, None, None, None);
     // Each stick that is mounted below a watched folder is a watched place by itself.
-    let apart = mounts_below(&[place.to_owned()]);
+    let apart = mounts::below(&[place.to_owned()]);
     let read = media::import_without(agent, place, &apart);
     let read = read.map_err(|error| error.while_reading(place));
     let stop = matches!(read, Err(AgentError::State(_) | AgentError::Stopped));

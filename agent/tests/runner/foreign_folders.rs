@@ -174,3 +174,61 @@ fn attack_what_a_site_writes_for_people_lies_in_no_folder_that_is_somebody_elses
     }
     assert_eq!(foreign.now(), before);
 }
+
+/// `arguments` in a mount namespace in which `from` is at `to`, too; `None` where none can be made here.
+pub fn bound(site: &Site, (from, to): (&Path, &Path), arguments: &[&str]) -> Option<Output> {
+    let command = site.command(arguments);
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "--map-root-user", "sh", "-c"]);
+    inside.arg("mount --bind \"$1\" \"$2\" || exit 99; shift 2; exec \"$@\"");
+    inside
+        .arg("sh")
+        .arg(from)
+        .arg(to)
+        .arg(command.get_program());
+    inside.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    let output = inside.output().ok()?;
+    let could = output.status.code() != Some(99)
+        && !String::from_utf8_lossy(&output.stderr).starts_with("unshare:");
+    if !could {
+        outhaul_tests::skipped("no mount namespace can be made here");
+    }
+    could.then_some(output)
+}
+
+#[test]
+fn attack_a_folder_of_somebody_that_is_mounted_elsewhere_is_no_stick() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let foreign = Foreign::new();
+    for name in ["keys", "metadata"] {
+        fs::create_dir_all(foreign.at("fleet").join(name)).unwrap();
+    }
+    fs::create_dir(foreign.at("stick")).unwrap();
+    let before = foreign.now();
+    for (from, owner) in [
+        (foreign.at("fleet/metadata"), "the folder of a fleet's keys"),
+        (foreign.at("plane/.environments"), "in the control plane"),
+        (site.state().join("generations"), "of a site"),
+    ] {
+        let stick = foreign.at("stick");
+        for command in [
+            &["export", text(&stick)][..],
+            &["backup", "--to", text(&stick.join("a.backup"))],
+            &["status", "--page", text(&stick.join("a.html"))],
+        ] {
+            let Some(done) = bound(&site, (&from, &stick), command) else {
+                return;
+            };
+            assert_reports(&done, 2, &[owner, "help: name"]);
+        }
+    }
+    assert_eq!(foreign.now(), before);
+}

@@ -10,6 +10,7 @@ use std::process::Command;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_test_kit::{Centre, Draft};
 
+use crate::foreign_folders::bound;
 use crate::hooks;
 use crate::service::Service;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
@@ -294,6 +295,15 @@ fn reports_are_not_written_where_a_stick_is_to_be_mounted_and_none_is() {
     ];
     assert_reports(&printed, 2, &words);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    // A folder of this machine's own disk that is mounted there is no stick, and is named.
+    let own = site.folder.path().join("out");
+    fs::create_dir(&own).unwrap();
+    let at = (own.as_path(), place.path());
+    if let Some(printed) = bound(&site, at, &["export", place.path().to_str().unwrap()]) {
+        let is_what = format!("it is `{}`, a folder on this machine's own", own.display());
+        assert_reports(&printed, 2, &["no stick is mounted at", &is_what]);
+    }
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
     assert_eq!(site.status()["reports_acknowledged"], 0);
 }
 

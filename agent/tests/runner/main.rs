@@ -33,6 +33,7 @@ mod hostile_media;
 mod identity_pieces;
 mod import;
 mod in_one_call;
+mod kept_roots;
 mod lost_memory;
 mod media;
 mod network;

@@ -381,7 +381,9 @@ fn what_was_removed_from_a_state_folder_is_said_with_a_way_that_brings_it_back()
     fs::remove_dir_all(site.state().join("roots")).unwrap();
     let printed = said(&site);
     assert!(
-        printed.contains("are missing in `roots`: 2.root.json"),
+        printed.contains(
+            "are missing in `roots`, or not as the fleet signed them: 2.root.json: an apply helper"
+        ),
         "{printed}"
     );
     assert!(

@@ -8,7 +8,7 @@ use crate::attention::{Attention, AttentionKind};
 use crate::error::AgentError;
 use crate::identity;
 use crate::intake::known;
-use crate::roots;
+use crate::roots::{self, KeptRoots};
 use crate::runner;
 use crate::state::{self, floors, holds, key};
 
@@ -81,35 +81,51 @@ fn blobs(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
     Ok(Some((message, help)))
 }
 
-/// Roots that this site passed since it was enrolled, and that are not kept any more.
+/// Roots that this site passed since it was enrolled, and that are not kept any more, or not as the fleet signed them.
 fn passed_roots(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
     let db = agent.store.read();
-    let floors = floors::floors(db, &agent.state_folder.floors()).unwrap_or_default();
-    let newest = floors.get("root").copied().unwrap_or(0);
+    let trusted = floors::trusted(db)?;
     // A site that was enrolled by an earlier agent does not know which ones it passed.
-    let Some(first) = state::meta::<u64>(db, key::KIT_ROOT)? else {
-        return Ok(None);
-    };
+    let first = state::meta::<u64>(db, key::KIT_ROOT)?;
     let folder = agent.state_folder.roots();
-    let passed = first.saturating_add(1)..=newest;
-    let names = passed.map(roots::file_name);
-    let mut missing: Vec<String> = names.filter(|name| !folder.join(name).is_file()).collect();
-    if missing.is_empty() {
-        return Ok(None);
+    let KeptRoots { bad, foreign } = roots::look(&folder, first, &trusted);
+    let shown = outhaul_kit::text::path(&folder);
+    let (mut messages, mut ways) = (Vec::new(), Vec::new());
+    if !bad.is_empty() {
+        messages.push(format!(
+            "roots of the fleet that this site passed are missing in `roots`, or not as the fleet signed them: {}: an apply helper that has not passed them yet accepts nothing, and \
+             where the database is lost, only a new kit makes the bundles on disk count",
+            named(bad)
+        ));
+        ways.push(format!(
+            "copy them from the folder `metadata` of the fleet at the centre, which has them under the same names, to `{shown}`, where what has \
+             their names is to be removed first"
+        ));
     }
-    let more = missing.len().saturating_sub(MAX_NAMED);
-    missing.truncate(MAX_NAMED);
-    if more > 0 {
-        missing.push(format!("{more} more"));
+    if !foreign.is_empty() {
+        messages.push(format!(
+            "in `roots` are files with the names of roots that this site has not passed: {}: an apply helper accepts nothing as long as they are there, and where \
+             the database is lost, the bundles on disk do not count",
+            named(foreign.clone())
+        ));
+        ways.push(format!("remove {} from `{shown}`", named(foreign)));
+    }
+    if messages.is_empty() {
+        return Ok(None);
     }
     let message = format!(
-        "roots of the fleet that this site passed are missing in `roots`: {}; an apply helper that has not passed them yet accepts nothing, and where the \
-         database is lost, the bundles on disk cannot be verified",
-        missing.join(", ")
+        "{}; what this agent itself trusts is in its database, by which it goes on accepting bundles",
+        messages.join("; ")
     );
-    let help = format!(
-        "copy them from the folder `metadata` of the fleet at the centre, which has them under the same names, to `{}`",
-        outhaul_kit::text::path(&folder)
-    );
-    Ok(Some((message, help)))
+    Ok(Some((message, ways.join("; "))))
+}
+
+/// Names, of many the first ones.
+fn named(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(MAX_NAMED);
+    names.truncate(MAX_NAMED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
 }

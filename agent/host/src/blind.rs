@@ -151,7 +151,7 @@ impl Blind {
 fn is_of_database(error: &AgentError) -> bool {
     use StateError::{
         Damaged, Database, Exchanged, Gone, Instead, LockLost, Newer, NoSpace, NotEnrolled,
-        OlderCopy, OtherPiece, OtherSite, ReadOnly, Value,
+        OlderCopy, OtherPiece, OtherSite, ReadOnly, Shortened, Value,
     };
     matches!(
         error,
@@ -169,6 +169,7 @@ fn is_of_database(error: &AgentError) -> bool {
                 | OtherPiece { .. }
                 | OtherSite { .. }
                 | ReadOnly { .. }
+                | Shortened { .. }
                 | Value { .. }
         )
     )

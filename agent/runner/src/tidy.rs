@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use outhaul_bundle::{Digest, Index};
+use outhaul_site::rescued;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
@@ -52,6 +53,7 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     }
     Blobs::new(&agent.state_folder).clear_partial()?;
     retain_blobs(agent)?;
+    rescued::tidy_up(&agent.state_folder);
     // Last, because by them the next start sees that it was not finished.
     for path in surplus {
         generation::remove(&path)?;

@@ -6,45 +6,21 @@
 
 use outhaul_bundle::name::Name;
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
 
 use crate::durable;
 use crate::keys;
 use crate::request;
-use crate::state::{SiteIdentity, StateError, doing, key, meta, outbox, site, to_json};
+use crate::state::folder_identity::FORMAT;
+pub use crate::state::folder_identity::FolderIdentity;
+use crate::state::{SiteIdentity, StateError, doing, former, key, meta, outbox, site, to_json};
 use crate::state_folder::StateFolder;
 
-const FORMAT: &str = "outhaul.dev/site-identity/v1";
-/// A few short values.
-const MAX_BYTES: u64 = 64 * 1024;
 /// Most numberings that are remembered: a site is numbered anew when it is restored, or when the hub asks for it.
 const MAX_BEFORE: usize = 256;
 
-/// What `site.json` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FolderIdentity {
-    format: String,
-    /// The fleet's id.
-    pub fleet: Name,
-    /// The site's name.
-    pub site: Name,
-    /// The numbering of its reports.
-    epoch: Name,
-    /// The numberings before that, the newest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    before: Vec<Name>,
-    /// At least so many reports were made under it.
-    reports: u64,
-    /// Id of the key that signs them; absent in a file of an earlier agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-}
-
 /// What the file has; `None` where it is not there or cannot be read.
 pub fn read(state_folder: &StateFolder) -> Option<FolderIdentity> {
-    let bytes = durable::read_if_present(&state_folder.identity(), MAX_BYTES).ok()??;
-    let found: FolderIdentity = serde_json::from_slice(&bytes).ok()?;
-    (found.format == FORMAT).then_some(found)
+    FolderIdentity::read(&state_folder.identity())
 }
 
 /// Refuses a database that is not of the site that the folder is, or an older copy than the one that reported last; returns its site. Where
@@ -93,11 +69,12 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
     let older = |problem: String| StateError::OlderCopy {
         path: state_folder.database(),
         problem,
+        newer: former::saved_beside(&state_folder.database()),
     };
     if known.epoch == found.epoch && reports < known.reports {
         let had = known.reports;
         return Err(older(format!(
-            "it knows {reports} reports, and {had} were made"
+            "it knows {reports} reports, and at least {had} were made, as `site.json` shows"
         )));
     }
     if known.epoch != found.epoch && known.before.contains(&found.epoch) {
@@ -248,7 +225,7 @@ mod tests {
         assert!(other.contains("as `site.json` in it shows"), "{other}");
         let older = now("press-7", "e1", 4).unwrap_err().to_string();
         assert!(
-            older.contains("it knows 4 reports, and 5 were made"),
+            older.contains("it knows 4 reports, and at least 5 were made"),
             "{older}"
         );
         // Numbered anew, and then the database from before.

@@ -139,6 +139,11 @@ pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), 
     Ok(())
 }
 
+/// Removes what a process left here of a copy that it did not finish.
+pub fn tidy_up(state_folder: &StateFolder) {
+    state::remove_leftovers(&state_folder.root().join(FOLDER));
+}
+
 /// The saved databases.
 fn databases(folder: &Path) -> Vec<PathBuf> {
     let mut found = durable::list(folder).unwrap_or_default();

@@ -22,6 +22,7 @@ pub mod delays;
 mod error;
 pub mod events;
 pub mod floors;
+pub(crate) mod folder_identity;
 pub(crate) mod former;
 pub mod generations;
 mod help;
@@ -42,7 +43,7 @@ pub use former::Former;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
 pub use note::Note;
-pub(crate) use rescue::write_reports;
+pub(crate) use rescue::{remove_leftovers, write_reports};
 pub use store::Store;
 
 /// Who this site is: fixed at enrolment.

@@ -66,6 +66,7 @@ mod rekey;
 mod reports;
 mod rescued_reports;
 mod same_stick;
+mod saved_databases;
 mod served;
 mod server;
 mod service;

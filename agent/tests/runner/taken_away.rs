@@ -15,7 +15,7 @@ use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 pub const DATABASE: [&str; 3] = ["agent.db", "agent.db-wal", "agent.db-shm"];
 
-fn running(centre: &Centre, name: &str) -> Site {
+pub fn running(centre: &Centre, name: &str) -> Site {
     let site = Site::new(centre, name);
     site.take(&centre.publish(&Draft::hello("one")));
     site
@@ -27,11 +27,11 @@ pub fn remove(site: &Site, names: &[&str]) {
     }
 }
 
-fn path(path: &Path) -> &str {
+pub fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn signal(service: &Service, name: &str) {
+pub fn signal(service: &Service, name: &str) {
     let id = service.id().to_string();
     let sent = Command::new("kill").args([name, &id]).status();
     assert!(sent.unwrap().success());
@@ -196,7 +196,7 @@ fn site_of(said: &str) -> &Path {
 }
 
 /// The saved reports as on a stick, with the request that names the key.
-fn rescued_stick(site: &Site, rescued: &Path) -> PathBuf {
+pub fn rescued_stick(site: &Site, rescued: &Path) -> PathBuf {
     let stick = site.folder.path().join("rescued-stick");
     crate::site::copy(rescued, &stick);
     fs::create_dir(stick.join("requests")).unwrap();

@@ -1,7 +1,7 @@
 //! Why the state of a site cannot be used.
 //!
 //! What comes in: what SQLite, the disk or another agent said. What goes out: a sentence and an exit code; `help.rs` has the way out. It looks
-//! at nothing but which folders are there, and changes nothing.
+//! at nothing but which folders are there and what `site.json` has, and changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text;
 use outhaul_signer::KeyError;
 
+use super::folder_identity::FolderIdentity;
 use super::former::Former;
 use crate::durable::{self, FileError};
 use crate::state_folder::LockError;
@@ -102,8 +103,8 @@ pub enum StateError {
     },
     /// The database of a machine that was a site is not there.
     #[error(
-        "the database `{}` {how}, though `{beside}` beside it shows that this machine was a site; what runs on it \
-         was not touched", path.display()
+        "the database `{}` {how}, though `{beside}` beside it shows that this machine was a site{}; what runs on it \
+         was not touched", path.display(), which_site(path)
     )]
     Gone {
         /// The file.
@@ -126,6 +127,23 @@ pub enum StateError {
         /// That it is gone, or another one.
         how: &'static str,
         /// What became of the one that was opened.
+        former: Former,
+    },
+    /// The file of the database became shorter while it was open.
+    #[error(
+        "the database `{}` was cut short, from {before} to {now} bytes, while this process worked with it: it ends now, and what runs on this site \
+         goes on; {}",
+        text::path(path),
+        of_shortened(former)
+    )]
+    Shortened {
+        /// The file.
+        path: PathBuf,
+        /// How long it was.
+        before: u64,
+        /// How long it is.
+        now: u64,
+        /// What could be saved of what it held.
         former: Former,
     },
     /// The database is of another site than the folder.
@@ -169,6 +187,8 @@ pub enum StateError {
         path: PathBuf,
         /// What shows it.
         problem: String,
+        /// The one that was saved beside it and is not older, where there is one.
+        newer: Option<PathBuf>,
     },
     /// The lock that this process holds is not at its path any more.
     #[error(
@@ -215,10 +235,45 @@ fn of_former(former: &Former) -> String {
             "that one was removed, and all that it held is saved in `{}`, with the reports that had not reached the hub",
             text::path(saved)
         ),
+        Former::ReportsSaved { folder, problem } => format!(
+            "that one was removed: the reports in it that had not reached the hub are saved in `{}`, and the rest could not be saved ({problem})",
+            text::path(folder)
+        ),
+        Former::NotSaved(problem) => format!(
+            "that one was removed and could not be saved ({problem}); every report in it had reached the hub"
+        ),
         Former::Lost(problem) => format!(
-            "that one was removed and could not be saved ({problem}): reports in it that had not reached the hub are lost"
+            "that one was removed and could not be saved ({problem}): of the reports in it that had not reached the hub, those that are not in \
+             `rescued/reports` are lost"
         ),
     }
+}
+
+/// What could be saved of a database that was cut short.
+fn of_shortened(former: &Former) -> String {
+    match former {
+        Former::Elsewhere => "what it held is lost from there on".to_owned(),
+        Former::Rescued(saved) => format!(
+            "all that it held was still to be read in this process, and is saved in `{}`, with the reports that had not reached the hub",
+            text::path(saved)
+        ),
+        Former::ReportsSaved { folder, problem } => format!(
+            "the reports in it that had not reached the hub were still to be read, and are saved in `{}`; the rest could not be saved ({problem})",
+            text::path(folder)
+        ),
+        Former::NotSaved(problem) => {
+            format!("it could not be saved ({problem}); every report in it had reached the hub")
+        }
+        Former::Lost(problem) => format!(
+            "it could not be saved ({problem}): of the reports in it that had not reached the hub, those that are not in `rescued/reports` are lost"
+        ),
+    }
+}
+
+/// Which site it was, where `site.json` beside the database shows it.
+fn which_site(database: &Path) -> String {
+    let known = FolderIdentity::read(&database.with_file_name("site.json"));
+    known.map_or_else(String::new, |known| format!(" ({})", known.sentence()))
 }
 
 /// What lacks where there is no site: a folder, or what makes it a site's.

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::folder_identity::FolderIdentity;
 use crate::durable;
 
 /// The folder of what was saved, in the state folder.
@@ -20,15 +21,36 @@ pub enum Former {
     Elsewhere,
     /// It was removed, and all of it is saved here.
     Rescued(PathBuf),
+    /// It was removed, and only the reports that had not reached the hub could be saved.
+    ReportsSaved {
+        /// Where they are.
+        folder: PathBuf,
+        /// Why the rest is not.
+        problem: String,
+    },
+    /// It was removed and could not be saved, and no report waited in it.
+    NotSaved(String),
     /// It was removed, and could not be saved.
     Lost(String),
 }
 
-/// The database that was saved last beside `database`, if any was.
-pub(super) fn saved_beside(database: &Path) -> Option<PathBuf> {
+/// The database that was saved beside `database` and may take its place: the one with the most reports of the numbering that `site.json` names,
+/// or where that file is missing, the last one. None that is older than what this site worked with last.
+pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
     let folder = database.with_file_name(FOLDER);
+    let known = FolderIdentity::read(&database.with_file_name("site.json"));
     let mut saved = durable::list(&folder).ok()?;
     saved.retain(|path| path.extension().is_some_and(|end| end == DATABASE));
-    let modified = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified());
-    saved.into_iter().max_by_key(|path| modified(path).ok())
+    let Some(known) = known else {
+        let modified = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified());
+        return saved.into_iter().max_by_key(|path| modified(path).ok());
+    };
+    let of = |path: PathBuf| {
+        let (epoch, last) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+        let last: u64 = last.parse().ok()?;
+        let is_own = epoch == known.epoch.as_str();
+        (!known.is_newer_than(epoch, last)).then(|| (is_own, last, path.clone()))
+    };
+    let best = saved.into_iter().filter_map(of).max();
+    best.map(|(_, _, path)| path)
 }

@@ -37,10 +37,7 @@ impl StateError {
                 text::quoted(folder),
                 removable_help(folder)
             ),
-            Self::Damaged { path, .. } => format!(
-                "{FROM_BACKUP}; without one, copy the folder away for analysis, {}",
-                anew(path)
-            ),
+            Self::Damaged { path, .. } => damaged_help(path),
             Self::OtherSite { path, found, .. } => format!(
                 "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that database out of the folder (`mv {typed} {aside}`), with those \
                  files beside it whose names begin with its name, and put this site's own back with its own ones; where that is lost, and this site has a \
@@ -50,18 +47,22 @@ impl StateError {
                 aside = text::quoted(aside(path)),
                 anew = anew(path)
             ),
-            Self::OlderCopy { path, .. } => format!(
-                "stop the service first, where it runs (`systemctl stop outhaul-agent`), and put the newer one back, where it still is; else, where this \
-                 site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`, which numbers \
-                 reports anew; without one, {}",
-                anew(path)
-            ),
+            Self::OlderCopy { path, newer, .. } => older_help(path, newer.as_deref()),
             Self::Gone { path, .. } => match (still_open(path), saved_beside(path)) {
                 (Some(who), _) => still_open_help(&who),
                 (None, Some(saved)) => rescued_help(path, &saved),
-                (None, None) => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
+                (None, None) => format!("{}{FROM_BACKUP_OR_KIT}: {}", moved_back(path), known_again(path)),
             },
             Self::Exchanged { path, former, .. } => exchanged_help(path, former),
+            Self::Shortened { path, former, .. } => match former {
+                Former::Rescued(saved) => rescued_help(path, saved),
+                Former::ReportsSaved { folder, .. } => format!(
+                    "copy `{}` onto a stick for the hub; {FROM_BACKUP}; without one, {}",
+                    text::path(folder),
+                    anew(path)
+                ),
+                _ => format!("{FROM_BACKUP}; without one, {}", anew(path)),
+            },
             Self::LockLost { .. } => "leave the file `lock` to the programs, which make it anew: systemd starts the service again by itself, and \
                                       it goes on; a command is repeated"
                 .into(),
@@ -113,6 +114,41 @@ const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`system
                                   without one, enrol this site with a new kit (`outhaul site enrol` at the \
                                   centre), and leave all else in the folder";
 
+/// The way back where the database is an older copy, and `newer` was saved beside it.
+fn older_help(path: &Path, newer: Option<&Path>) -> String {
+    match newer {
+        Some(newer) => format!(
+            "the newer one was removed while a process worked with it, and is saved in `{saved}`: stop the service first, where it runs (`systemctl stop \
+             outhaul-agent`); move the older one out of the folder (`mv {typed} {aside}`), then {back}",
+            saved = text::path(newer),
+            typed = text::quoted(path),
+            aside = text::quoted(aside(path)),
+            back = put_back(path, newer)
+        ),
+        None => format!(
+            "stop the service first, where it runs (`systemctl stop outhaul-agent`), and put the newer one back, where it still is; else, where this \
+             site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`, which numbers \
+             reports anew; without one, {}",
+            anew(path)
+        ),
+    }
+}
+
+/// The way back where the database is damaged.
+fn damaged_help(path: &Path) -> String {
+    match saved_beside(path) {
+        Some(saved) => format!(
+            "what it held when it was saved last is in `{}`: {}",
+            text::path(&saved),
+            rescued_help(path, &saved)
+        ),
+        None => format!(
+            "{FROM_BACKUP}; without one, copy the folder away for analysis, {}",
+            anew(path)
+        ),
+    }
+}
+
 /// What to do where the database was exchanged while a process worked with it: nothing where another one is right, else what one does
 /// after a loss.
 fn exchanged_help(path: &Path, former: &Former) -> String {
@@ -125,18 +161,61 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
             reports = text::path(&saved.with_file_name("reports")),
             back = put_back(path, saved)
         ),
+        (true, Former::ReportsSaved { folder, .. }) => format!(
+            "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works with the \
+             new one; a command is repeated; copy `{}` onto a stick for the hub",
+            text::path(folder)
+        ),
         (true, _) => "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works \
                  with the new one (a single file that was put in its place goes with no `-wal` and `-shm` of the other one: stop the service and move \
                  those away first); a command is repeated; where nobody meant to replace the file, stop the service first \
                  (`systemctl stop outhaul-agent`), put the former one back, with those beside it whose names begin with its name, and start the service"
             .to_owned(),
         (false, Former::Rescued(saved)) => rescued_help(path, saved),
+        (false, Former::ReportsSaved { folder, .. }) => format!(
+            "copy `{}` onto a stick for the hub first; then {FROM_BACKUP_OR_KIT}: {}",
+            text::path(folder),
+            known_again(path)
+        ),
+        (false, Former::NotSaved(_) | Former::Lost(_)) => {
+            let reports = path.with_file_name("rescued").join("reports");
+            let first = match reports.exists() {
+                true => format!("copy `{}` onto a stick for the hub first; then ", text::path(&reports)),
+                false => String::new(),
+            };
+            format!("{first}{FROM_BACKUP_OR_KIT}: {}", known_again(path))
+        }
         (false, _) => format!(
             "where the file or its folder was moved, stop the service first (`systemctl stop outhaul-agent`), move it back, with the files \
              beside it whose names begin with its name, and start the service; where it is lost, {FROM_BACKUP_OR_KIT}: {}",
             known_again(path)
         ),
     }
+}
+
+/// The way back that loses nothing, where a database is not at its path: somebody may only have moved it.
+fn moved_back(path: &Path) -> String {
+    if path.exists() {
+        return String::new();
+    }
+    let beside = ["agent.db-wal", "agent.db-shm"];
+    let left: Vec<_> = beside
+        .iter()
+        .filter(|name| path.with_file_name(name).exists())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let leave = match left.as_slice() {
+        [] => String::new(),
+        left => format!(
+            "; {} beside it belong to it: leave them there until then",
+            left.join(" and ")
+        ),
+    };
+    format!(
+        "where it was moved, stop the service (`systemctl stop outhaul-agent`), move it back to `{}`, with the files that were moved with it and whose \
+         names begin with its name, and start the service: nothing is lost then{leave}; where it is lost, ",
+        text::path(path)
+    )
 }
 
 /// Who may still have the database open that is not at `path`: what is in it can be saved as long as that process is there.

@@ -5,6 +5,7 @@
 //! what is committed there is lost with the process. Under a lock that others do not see, two processes work at once. It opens no file for
 //! its content and changes none.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::StateError;
@@ -28,6 +29,22 @@ pub(super) fn check(database: &SameFile) -> Result<(), StateError> {
             former: Former::Elsewhere,
         }),
     }
+}
+
+/// Refuses to go on with a file that is shorter than it was: what was in its end is lost, and SQLite would take it for zeros.
+pub(super) fn check_length(path: &Path, longest: &Cell<u64>) -> Result<(), StateError> {
+    let now = std::fs::metadata(path).map_err(at("look at", path))?.len();
+    let before = longest.get();
+    if now < before {
+        return Err(StateError::Shortened {
+            path: path.to_owned(),
+            before,
+            now,
+            former: Former::Elsewhere,
+        });
+    }
+    longest.set(now);
+    Ok(())
 }
 
 /// Refuses to go on under a lock that others do not see.

@@ -32,19 +32,22 @@ pub struct Store {
     place: Option<SameFile>,
     /// The file of the lock under which this process changes what is applied, where it does.
     lock: Option<SameFile>,
-    /// Whether the database was removed, and saved as far as it could be.
+    /// Whether the database was removed or cut short, and saved as far as it could be.
     has_saved: Cell<bool>,
+    /// How long the file of the database was when it was longest: it never becomes shorter by what SQLite does.
+    longest: Cell<u64>,
 }
 
 impl Drop for Store {
     /// SQLite tidies up by name when the last one closes a database: the files of another one in its place are not this one's. One that was
     /// removed ends here: what nobody has saved is saved.
     fn drop(&mut self) {
-        let Some(Err(error)) = self.place.as_ref().map(place::check) else {
+        let Some(Err(error)) = self.place.as_ref().map(|at| same_file(at, &self.longest)) else {
             return;
         };
         if !self.has_saved.get()
-            && let error @ StateError::Exchanged { .. } = self.saved(error)
+            && let error @ (StateError::Exchanged { .. } | StateError::Shortened { .. }) =
+                self.saved(error)
             && self.has_saved.get()
         {
             tracing::warn!("{error}; {}", error.help());
@@ -99,6 +102,7 @@ impl Store {
                 place: Some(place::of(path)?),
                 lock: None,
                 has_saved: Cell::new(false),
+                longest: Cell::new(0),
             }),
         }
     }
@@ -170,6 +174,7 @@ impl Store {
             place: None,
             lock: None,
             has_saved: Cell::new(false),
+            longest: Cell::new(0),
         }
     }
 
@@ -189,7 +194,8 @@ impl Store {
     /// [`StateError::Exchanged`] where it is not: what is committed then is in no file that anybody finds again. A database that was
     /// removed is saved first. [`StateError::LockLost`]
     pub fn check_place(&self) -> Result<(), StateError> {
-        unchanged(self.place.as_ref(), self.lock.as_ref()).map_err(|error| self.saved(error))
+        unchanged(self.place.as_ref(), &self.longest, self.lock.as_ref())
+            .map_err(|error| self.saved(error))
     }
 
     /// The error, once what it would lose is saved.
@@ -201,6 +207,20 @@ impl Store {
                     former: rescue::save(&self.connection, &path),
                     path,
                     how,
+                }
+            }
+            (
+                StateError::Shortened {
+                    path, before, now, ..
+                },
+                Some(_),
+            ) => {
+                self.has_saved.set(true);
+                StateError::Shortened {
+                    former: rescue::save_shortened(&self.connection, &path),
+                    path,
+                    before,
+                    now,
                 }
             }
             (other, _) => other,
@@ -224,7 +244,7 @@ impl Store {
             .map_err(doing("begin"))?;
         let value = work(&transaction)?;
         // Somebody may have waited for others, or have worked for a while.
-        if let Err(error) = unchanged(self.place.as_ref(), self.lock.as_ref()) {
+        if let Err(error) = unchanged(self.place.as_ref(), &self.longest, self.lock.as_ref()) {
             transaction.rollback().map_err(doing("take back"))?;
             return Err(self.saved(error).into());
         }
@@ -233,9 +253,19 @@ impl Store {
     }
 }
 
-fn unchanged(database: Option<&SameFile>, lock: Option<&SameFile>) -> Result<(), StateError> {
-    database.map_or(Ok(()), place::check)?;
+fn unchanged(
+    database: Option<&SameFile>,
+    longest: &Cell<u64>,
+    lock: Option<&SameFile>,
+) -> Result<(), StateError> {
+    database.map_or(Ok(()), |at| same_file(at, longest))?;
     lock.map_or(Ok(()), place::check_lock)
+}
+
+/// Refuses another file than the one that was opened, and that one where it was cut short.
+fn same_file(database: &SameFile, longest: &Cell<u64>) -> Result<(), StateError> {
+    place::check(database)?;
+    place::check_length(database.path(), longest)
 }
 
 /// What is committed and stands beside a database only, in bytes.
@@ -262,7 +292,10 @@ fn sound(connection: &Connection, path: &Path) -> Result<(), StateError> {
             return Ok(());
         }
         "ok" => "its last page is not whole",
-        other => other.lines().last().unwrap_or_default(),
+        other => {
+            tracing::debug!("{}: {other}", path.display());
+            "its pages do not fit together"
+        }
     };
     Err(StateError::Damaged {
         path: path.to_owned(),

@@ -213,7 +213,7 @@ fn moved_back(path: &Path) -> String {
     };
     format!(
         "where it was moved, stop the service (`systemctl stop outhaul-agent`), move it back to `{}`, with the files that were moved with it and whose \
-         names begin with its name, and start the service: nothing is lost then{leave}; where it is lost, ",
+         names begin with its name, and start the service, which goes on with all that it knew then{leave}; where it is lost, ",
         text::path(path)
     )
 }

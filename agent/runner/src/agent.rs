@@ -11,6 +11,7 @@ use outhaul_bundle::{Index, Limits};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::Item;
 use outhaul_signer::SigningKey;
+use outhaul_site::backup::restore;
 use outhaul_values::GivenValues;
 use rusqlite::Transaction;
 
@@ -115,6 +116,11 @@ impl Agent {
         let state_folder = StateFolder::new(state);
         state::check_enrolled(&state_folder)?;
         let lock = state_folder.lock()?;
+        if restore::finish(&state_folder).map_err(StateError::from)? {
+            tracing::warn!(
+                "restoring this site from a backup was interrupted when everything was in its place: it is complete now, and the site goes on from there"
+            );
+        }
         let mut agent = Self::open(state)?;
         agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);

@@ -30,6 +30,7 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if agent.rehearsal.is_some() {
         return Ok(());
     }
+    rescued::tidy_up(&agent.state_folder);
     keep_identity(agent)?;
     // A database that somebody put back knows less than the disk: nothing is removed by its word.
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
@@ -53,7 +54,6 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     }
     Blobs::new(&agent.state_folder).clear_partial()?;
     retain_blobs(agent)?;
-    rescued::tidy_up(&agent.state_folder);
     // Last, because by them the next start sees that it was not finished.
     for path in surplus {
         generation::remove(&path)?;

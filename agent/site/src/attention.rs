@@ -57,6 +57,8 @@ pub enum AttentionKind {
     HubRefuses,
     /// Reports of a former database have not reached the hub.
     RescuedReports,
+    /// Restoring this site from a backup was interrupted at its very end.
+    Restoring,
     /// The service follows other settings than `agent.toml` has now.
     Settings,
     /// A bundle could not be taken in, for a reason that can be mended on this machine.

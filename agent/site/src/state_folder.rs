@@ -24,6 +24,8 @@ const DATABASE_FILES: [&str; 4] = [
     "agent.db-shm",
     "agent.db-journal",
 ];
+/// Where a backup is put together before its files get their names.
+pub(crate) const RESTORING: &str = "restoring";
 /// What group and others may do, of a file's mode.
 const OTHERS: u32 = 0o077;
 /// Of that, what lets them put something else in the place of what is there.

@@ -18,15 +18,15 @@ use serde_json::{Value, json};
 use crate::site::{Site, assert_reports, code, stdout, tree};
 
 /// A backup of a site that runs bundle 1, with its digest.
-struct Backed {
+pub struct Backed {
     centre: Centre,
-    site: Site,
-    file: PathBuf,
+    pub site: Site,
+    pub file: PathBuf,
     digest: String,
 }
 
 impl Backed {
-    fn new(arguments: &[&str]) -> Self {
+    pub fn new(arguments: &[&str]) -> Self {
         let centre = Centre::new();
         let site = Site::new(&centre, "drone-7");
         site.configure("drift_s = 60\n");
@@ -43,20 +43,20 @@ impl Backed {
     }
 
     /// Another machine, with nothing on it.
-    fn machine(&self) -> Site {
+    pub fn machine(&self) -> Site {
         Site {
             name: self.site.name.clone(),
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn restore_on(&self, machine: &Site, file: &Path) -> Output {
+    pub fn restore_on(&self, machine: &Site, file: &Path) -> Output {
         let arguments = ["restore", file.to_str().unwrap(), "--who", "ann"];
         machine.command(&arguments).checked().unwrap()
     }
 }
 
-fn restored(backed: &Backed) -> Site {
+pub fn restored(backed: &Backed) -> Site {
     let machine = backed.machine();
     let file = backed.file.to_str().unwrap();
     let printed = machine.ok(&["restore", file, "--digest", &backed.digest, "--who", "ann"]);

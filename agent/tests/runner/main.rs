@@ -65,6 +65,7 @@ mod refused_site;
 mod rekey;
 mod reports;
 mod rescued_reports;
+mod restores;
 mod same_stick;
 mod saved_databases;
 mod served;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::{BackupEntry, Header, Named};
 use super::{BackupError, checked};
-use crate::durable::{self, at};
+use crate::durable::{self, FileError, at};
 use crate::identity;
 use crate::keys;
 use crate::secrets::Secrets;
@@ -29,7 +29,7 @@ use crate::state::{self, SiteIdentity, StateError, Store, events, former, holds,
 use crate::state_folder::StateFolder;
 
 /// Where a backup is put together, in the state folder.
-const BESIDE: &str = "restoring";
+const BESIDE: &str = crate::state_folder::RESTORING;
 /// Names that may be in a state folder before a site is restored into it.
 const HARMLESS: [&str; 4] = ["lock", "lost+found", former::FOLDER, BESIDE];
 
@@ -85,6 +85,9 @@ pub fn restore(
     let existed = root.exists();
     // Whoever is at work in it is said before what lies in it, and before a large file is read.
     state_folder.check_idle().map_err(StateError::from)?;
+    if is_at_its_end(root) {
+        return finished(state_folder, path, options);
+    }
     occupied(root)?;
     let mut file = media::open_file(path)?;
     let checked = checked::check(&mut file, path, options.digest)?;
@@ -101,6 +104,59 @@ pub fn restore(
         }
     }
     done
+}
+
+/// Whether a restore was interrupted when everything was in its place: the database comes last, and what is beside is removed after it.
+pub fn is_at_its_end(root: &Path) -> bool {
+    let beside = root.join(BESIDE);
+    beside.is_dir() && !beside.join("agent.db").exists() && root.join("agent.db").is_file()
+}
+
+/// Removes what a restore left that was interrupted when everything was in its place. Returns whether there was one.
+///
+/// # Errors
+/// [`FileError`] of what cannot be removed.
+pub fn finish(state_folder: &StateFolder) -> Result<bool, FileError> {
+    let root = state_folder.root();
+    if !is_at_its_end(root) {
+        return Ok(false);
+    }
+    durable::remove_tree(&root.join(BESIDE))?;
+    durable::sync_folder(root)?;
+    Ok(true)
+}
+
+/// The same command again after such an interruption: it is complete, where it is the backup that was being restored.
+fn finished(
+    state_folder: &StateFolder,
+    path: &Path,
+    options: &Options<'_>,
+) -> Result<Done, BackupError> {
+    let mut file = media::open_file(path)?;
+    let checked = checked::check(&mut file, path, options.digest)?;
+    let root = state_folder.root();
+    let _lock = state_folder.lock().map_err(StateError::from)?;
+    let store = Store::open(&state_folder.database()).map_err(unusable)?;
+    let site = identity::check(state_folder, store.read())?;
+    let restored: Option<Restored> = state::meta(store.read(), key::RESTORED)?;
+    let header = &checked.header;
+    let is_same = restored.is_some_and(|restored| {
+        (restored.made_ms, restored.before.as_str()) == (header.made_ms, header.epoch.as_str())
+    });
+    if !is_same || (&site.name, &site.fleet) != (&header.site, &header.fleet) {
+        return Err(BackupError::Occupied {
+            folder: root.display().to_string(),
+            name: "agent.db".to_owned(),
+        });
+    }
+    let kept_settings = root.join(BESIDE).join("agent.toml").exists();
+    finish(state_folder)?;
+    Ok(Done {
+        header: header.clone(),
+        digest: checked.digest,
+        epoch: site.epoch.to_string(),
+        kept_settings,
+    })
 }
 
 /// What is here that a restore would write over. What an interrupted restore left is none, for it has no database.

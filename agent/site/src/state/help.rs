@@ -48,6 +48,7 @@ impl StateError {
                 anew = anew(path)
             ),
             Self::OlderCopy { path, newer, .. } => older_help(path, newer.as_deref()),
+            Self::Gone { path, .. } if StateFolder::new(path.parent().unwrap_or(path)).restore_is_begun() => BEGIN_ANEW.into(),
             Self::Gone { path, .. } => match (still_open(path), saved_beside(path)) {
                 (Some(who), _) => still_open_help(&who),
                 (None, Some(saved)) => rescued_help(path, &saved),
@@ -74,6 +75,7 @@ impl StateError {
                 again = known_again(path)
             ),
             Self::Newer { .. } => "install the newer agent again".into(),
+            Self::NotEnrolled { folder } if StateFolder::new(folder).restore_is_begun() => BEGIN_ANEW.into(),
             Self::NotEnrolled { .. } => {
                 "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
                  state folder with `--state`"
@@ -108,6 +110,9 @@ const FROM_BACKUP: &str = "stop the service first, where it runs (`systemctl sto
 const NEW_KEY: &str = "move what is in its place out of the folder, if anything is, and enrol this site with a new kit (`outhaul site enrol SITE --again` at \
                        the centre writes one, `outhaul-agent enrol SITE.kit` takes it): that makes a new key, and keeps the database with the reports that \
                        wait";
+/// After a restore that was interrupted before its end.
+const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
+                          what the first one left and begins anew";
 /// The ways back to a database.
 const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
                                   (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; \

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
 
-use super::{DATABASE_FILES, StateFolder};
+use super::{DATABASE_FILES, RESTORING, StateFolder};
 use crate::durable::{self, FileError, at};
 
 /// The agent's own folders. The target of the folder reconciler is its owner's to choose.
@@ -85,6 +85,11 @@ impl StateFolder {
     /// What lies in the place of the database, where it is something else than a file.
     pub fn instead_of_database(&self) -> Option<&'static str> {
         other(&self.database(), fs::FileType::is_file)
+    }
+
+    /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command again begins anew.
+    pub(crate) fn restore_is_begun(&self) -> bool {
+        self.root.join(RESTORING).is_dir() && !self.database().exists()
     }
 
     /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that

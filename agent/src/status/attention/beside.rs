@@ -11,9 +11,20 @@ use crate::intake::known;
 use crate::roots::{self, KeptRoots};
 use crate::runner;
 use crate::state::{self, floors, holds, key};
+use outhaul_site::backup::restore;
 
 /// How many names stand in one sentence.
 const MAX_NAMED: usize = 10;
+
+/// What a restore left that was interrupted when everything was in its place.
+pub(super) fn restoring(agent: &Agent) -> Option<Attention> {
+    restore::is_at_its_end(agent.state_folder.root()).then(|| {
+        let message = "restoring this site from a backup was interrupted when everything was in its place: the site is restored, and only what the \
+                       command wrote beside it (`restoring` in the state folder) is still there";
+        let help = "start the service, or give `outhaul-agent apply`, which removes that and puts right what is missing on this host";
+        Attention::of_site(AttentionKind::Restoring, message.to_owned(), help.to_owned())
+    })
+}
 
 /// What is missing.
 pub(super) fn missing(agent: &Agent) -> Result<Vec<Attention>, AgentError> {

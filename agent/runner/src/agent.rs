@@ -124,6 +124,15 @@ impl Agent {
         let mut agent = Self::open(state)?;
         agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);
+        let (folder, db) = (&agent.state_folder, agent.store.read());
+        if let Some(differs) = identity::other_numbering(folder, db)? {
+            // That it cannot be written is no reason to fail: each later round tries it again.
+            match identity::keep(folder, db) {
+                Ok(()) => tracing::warn!("{differs}: the file is written anew"),
+                Err(StateError::File(error)) => tracing::warn!("{differs}: {error}"),
+                Err(other) => return Err(other.into()),
+            }
+        }
         Ok(agent)
     }
 

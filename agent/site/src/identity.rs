@@ -90,6 +90,25 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
     })
 }
 
+/// What differs, in a sentence, where the file names another numbering of reports than the database, which is not an older copy: an older file was
+/// put back, or a power cut came between the two.
+///
+/// # Errors
+/// As [`check`].
+pub fn other_numbering(
+    state_folder: &StateFolder,
+    db: &Connection,
+) -> Result<Option<String>, StateError> {
+    let Both { known, found, .. } = compared(state_folder, db)?;
+    let known = known.filter(|known| known.epoch != found.epoch);
+    Ok(known.map(|known| {
+        format!(
+            "`site.json` in the state folder names another numbering of this site's reports ({}) than the database ({}), which is the one that counts",
+            known.epoch, found.epoch
+        )
+    }))
+}
+
 /// Refuses a database of another site than each request in the folder is for.
 fn check_requests(
     state_folder: &StateFolder,

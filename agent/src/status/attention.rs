@@ -80,6 +80,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     found.extend(enrol::lost_here(agent.store.read())?);
     found.extend(beside::missing(agent)?);
     found.extend(beside::restoring(agent));
+    found.extend(beside::numbering(agent)?);
     found.extend(leftovers.into_iter().map(|(_, leftovers)| leftovers));
     found.extend(left);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {

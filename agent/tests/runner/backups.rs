@@ -19,7 +19,7 @@ use crate::site::{Site, assert_reports, code, stdout, tree};
 
 /// A backup of a site that runs bundle 1, with its digest.
 pub struct Backed {
-    centre: Centre,
+    pub centre: Centre,
     pub site: Site,
     pub file: PathBuf,
     digest: String,

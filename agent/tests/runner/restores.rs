@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use outhaul_test_kit::Draft;
+
 use crate::backups::{Backed, restored};
 use crate::site::{Site, assert_reports, code, stdout};
 
@@ -88,5 +90,43 @@ fn a_restore_that_was_killed_before_is_named_with_the_command_that_begins_it_ane
         }
         assert_eq!(code(&backed.restore_on(&machine, &backed.file)), 0);
         assert_eq!(machine.active(), Some(1));
+    }
+}
+
+#[test]
+fn a_site_json_of_an_earlier_numbering_is_said_and_written_anew_by_whatever_comes_next() {
+    let backed = Backed::new(&["--with-content"]);
+    let earlier = fs::read(backed.site.state().join("site.json")).unwrap();
+    let words = "`site.json` in the state folder names another numbering of this site's reports (";
+    let stick = tempfile::tempdir().unwrap();
+    let two = backed.centre.publish(&Draft::hello("two"));
+    for next in [
+        &["run", "--once"][..],
+        &["apply"],
+        &["import", two.to_str().unwrap()],
+        &[
+            "backup",
+            "--to",
+            stick.path().join("a.backup").to_str().unwrap(),
+        ],
+    ] {
+        let machine = restored(&backed);
+        let file = machine.state().join("site.json");
+        let now = fs::read(&file).unwrap();
+        assert!(!stdout(&machine.run(&["status"])).contains(words));
+        fs::write(&file, &earlier).unwrap();
+        let said = stdout(&machine.run(&["status"]));
+        assert!(
+            said.contains(words) && said.contains("`outhaul-agent run --once`"),
+            "{said}"
+        );
+        assert_reports(&machine.run(next), 0, &[words, "the file is written anew"]);
+        assert_ne!(fs::read(&file).unwrap(), earlier);
+        let epoch = |bytes: &[u8]| {
+            let value: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+            value["epoch"].clone()
+        };
+        assert_eq!(epoch(&fs::read(&file).unwrap()), epoch(&now));
+        assert!(!stdout(&machine.run(&["status"])).contains(words));
     }
 }

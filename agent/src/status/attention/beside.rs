@@ -26,6 +26,19 @@ pub(super) fn restoring(agent: &Agent) -> Option<Attention> {
     })
 }
 
+/// That `site.json` is of another numbering. A service that numbers its reports anew at this moment writes it next.
+pub(super) fn numbering(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+    if agent.state_folder.is_locked() {
+        return Ok(None);
+    }
+    let differs = identity::other_numbering(&agent.state_folder, agent.store.read())?;
+    Ok(differs.map(|message| {
+        let help = "start the service (`systemctl start outhaul-agent`), or give `outhaul-agent run --once`, which writes the file anew from the database; \
+                    where somebody put the file back, put nothing else of that time back";
+        Attention::of_site(AttentionKind::Missing, message, help.to_owned())
+    }))
+}
+
 /// What is missing.
 pub(super) fn missing(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let found = [copies(agent)?, blobs(agent)?, passed_roots(agent)?];

@@ -197,7 +197,10 @@ fn a_service_whose_database_is_gone_or_replaced_writes_nothing_more_and_ends() {
         assert_eq!(service.ended().code(), Some(3), "{what}");
         let said = std::fs::read_to_string(log(&site)).unwrap();
         assert!(said.contains(what), "{said}");
-        assert!(said.contains("what runs on this site goes on"), "{said}");
+        assert!(
+            said.contains("what is on this host stays as it is"),
+            "{said}"
+        );
         assert!(said.contains(help), "{said}");
     }
 }

@@ -78,7 +78,7 @@ fn beside_a_service_whose_lock_was_removed_no_other_program_works_and_it_ends() 
         };
         for words in [
             how,
-            "what runs on this site goes on",
+            "what is on this host stays as it is",
             "systemd starts the service again",
         ] {
             assert!(said.contains(words), "{said}");

@@ -116,8 +116,8 @@ pub enum StateError {
     },
     /// The database that was opened is not at its path any more.
     #[error(
-        "the database `{}` {how}, while this process worked with the one that was there before: it ends now, and what runs on this \
-         site goes on; {}",
+        "the database `{}` {how}, while this process worked with the one that was there before: it ends now, and what is on this \
+         host stays as it is; {}",
         text::path(path),
         of_former(former)
     )]
@@ -131,8 +131,8 @@ pub enum StateError {
     },
     /// The file of the database became shorter while it was open.
     #[error(
-        "the database `{}` was cut short, from {before} to {now} bytes, while this process worked with it: it ends now, and what runs on this site \
-         goes on; {}",
+        "the database `{}` was cut short, from {before} to {now} bytes, while this process worked with it: it ends now, and what is on this host \
+         stays as it is; {}",
         text::path(path),
         of_shortened(former)
     )]
@@ -193,7 +193,7 @@ pub enum StateError {
     /// The lock that this process holds is not at its path any more.
     #[error(
         "the lock `{}` {how}, while this process worked under it: other programs do not see any more that the state folder is in use, so that \
-         this one ends now, between two steps; the next start goes on from there, and what runs on this site goes on",
+         this one ends now, between two steps; the next start goes on from there, and until then what is on this host stays as it is",
         text::path(path)
     )]
     LockLost {

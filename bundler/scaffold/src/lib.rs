@@ -5,6 +5,7 @@
 //! writes only what is not there, never overwrites, and everything it writes is for people to change.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use outhaul_control::diagnostic::Diagnostics;
@@ -14,6 +15,7 @@ use outhaul_git::source::SourceError;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_kit::url_secrets::without_secrets;
+use outhaul_kit::{interrupt, working_folder};
 use outhaul_place::PlaceRefused;
 use outhaul_plane::builtin;
 
@@ -154,7 +156,14 @@ impl Classified for ScaffoldError {
 /// [`ScaffoldError`]; a folder that was not empty is as it was.
 pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<ScaffoldedPlane, ScaffoldError> {
     check(plan)?;
-    let mut entries = match std::fs::read_dir(folder) {
+    let is_there = folder.is_dir();
+    let beside = match folder.parent() {
+        _ if is_there => folder,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    working_folder::remove_left(beside, BEGUN);
+    let mut entries = match fs::read_dir(folder) {
         Ok(entries) => Some(entries),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(source) => return Err(io("list", folder)(source)),
@@ -166,7 +175,35 @@ pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<ScaffoldedPla
         let path = folder.to_owned();
         return Err(ScaffoldError::NotEmpty { path });
     }
-    std::fs::create_dir_all(folder).map_err(io("create", folder))?;
+    fs::create_dir_all(beside).map_err(io("create", beside))?;
+    // What fails or is killed in the middle leaves no half control plane, which the next try would refuse.
+    let new = || {
+        let mut name = tempfile::Builder::new();
+        name.prefix(BEGUN).tempdir_in(beside)
+    };
+    let (begun, _temporary) =
+        interrupt::make(new, tempfile::TempDir::path).map_err(io("create", folder))?;
+    let _in_use = working_folder::in_use(begun.path()).map_err(io("write", begun.path()))?;
+    let whole = begun.path().join("control-plane");
+    fs::create_dir(&whole).map_err(io("create", &whole))?;
+    let written = write_plane(&whole, plan)?;
+    match is_there {
+        false => fs::rename(&whole, folder).map_err(io("create", folder))?,
+        true => {
+            for entry in fs::read_dir(&whole).map_err(io("list", &whole))? {
+                let entry = entry.map_err(io("list", &whole))?;
+                let to = folder.join(entry.file_name());
+                fs::rename(entry.path(), &to).map_err(io("write", &to))?;
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Begins the name of the folder in which a control plane is made before it takes its place.
+const BEGUN: &str = ".outhaul-init-";
+
+fn write_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<ScaffoldedPlane, ScaffoldError> {
     let main = sample::main(plan);
     let mut branches = Vec::new();
     let listed = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
@@ -300,8 +337,8 @@ fn write_all(folder: &Path, files: &Files) -> Result<(), ScaffoldError> {
 fn write_new(path: &Path, text: &str) -> Result<(), ScaffoldError> {
     use std::io::Write as _;
     let parent = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent).map_err(io("create", parent))?;
-    let mut file = match std::fs::File::create_new(path) {
+    fs::create_dir_all(parent).map_err(io("create", parent))?;
+    let mut file = match fs::File::create_new(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let path = path.to_owned();

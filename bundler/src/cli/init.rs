@@ -130,8 +130,11 @@ fn project(folder: &Path) -> Result<Option<PathBuf>, Failure> {
         .mode(0o644)
         .open(&path)
         .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
+            let whole = file
+                .write_all(text.as_bytes())
+                .and_then(|()| file.sync_all());
+            // Half a file would keep every command below it from running.
+            whole.inspect_err(|_| drop(std::fs::remove_file(&path)))
         });
     match written {
         Ok(()) => {}

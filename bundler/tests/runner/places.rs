@@ -80,3 +80,35 @@ fn a_field_that_go_templates_do_not_have() {
     );
     snapshot!(made.check(&[]));
 }
+
+#[test]
+fn a_control_plane_that_cannot_be_written_whole_leaves_nothing_and_the_next_try_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = |limit: &str, to: &str| {
+        let program = env!("CARGO_BIN_EXE_outhaul");
+        // A file that may not grow is what a full disk is to the program that writes it.
+        let line = format!("trap '' XFSZ; {limit} exec {program} init {to}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(folder.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("XDG_STATE_HOME", folder.path().join("state"))
+            .output()
+            .unwrap();
+        (output.status.code(), output.stderr)
+    };
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    for to in ["new", "empty"] {
+        let (code, said) = init("ulimit -f 1;", to);
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert_eq!(code, Some(3), "{said}");
+        let left = std::fs::read_dir(folder.path().join(to)).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{said}");
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut names = entries.map(|entry| entry.unwrap().file_name());
+        assert!(!names.any(|name| name.to_string_lossy().starts_with(".outhaul-init-")));
+        let (code, said) = init("", to);
+        assert_eq!(code, Some(0), "{}", String::from_utf8_lossy(&said));
+        assert!(folder.path().join(to).join("README.md").is_file());
+    }
+}

@@ -52,6 +52,19 @@ pub enum PlanError {
         /// How many.
         count: usize,
     },
+    /// Where Outhaul wrote a file there is a link, a submodule or a folder now.
+    #[error(
+        "Outhaul published the file `{path}`, and {what} is there in the branch now (there are {count} such files)\nhelp: see who put it \
+         there, remove it from the branch (`git rm -r`) and push that: the file is published again then"
+    )]
+    Replaced {
+        /// The file, the first of them.
+        path: String,
+        /// What is there, with its article.
+        what: &'static str,
+        /// How many.
+        count: usize,
+    },
     /// What was published there is not known any more.
     #[error(
         "`{path}` {}, and {count} files of assignments that are not rendered now are there, the first of them `{first}`: whether they \
@@ -395,8 +408,22 @@ fn refuse_foreign(
         .map(String::as_str)
         .collect();
     let mut in_the_way = BTreeSet::new();
+    let mut replaced = BTreeMap::new();
     let paths = desired.tree.keys().map(String::as_str);
     for path in paths.chain([RECORD_PATH]) {
+        let below = format!("{path}/");
+        let mut is_below = foreign.range(below.as_str()..);
+        let what = match is_below
+            .next()
+            .is_some_and(|first| first.starts_with(&below))
+        {
+            true => Some("a folder"),
+            false => foreign.contains(path).then_some("a link or a submodule"),
+        };
+        if let Some(what) = what.filter(|_| owned.contains_key(path)) {
+            replaced.insert(path, what);
+            continue;
+        }
         let same = there.files.get(path) == desired.tree.get(path);
         if foreign.contains(path) && !same {
             in_the_way.insert(path.to_owned());
@@ -413,6 +440,13 @@ fn refuse_foreign(
                 .filter(|parent| foreign.contains(parent))
                 .map(str::to_owned),
         );
+    }
+    if let Some((path, what)) = replaced.first_key_value() {
+        return Err(PlanError::Replaced {
+            path: at(root, path),
+            what,
+            count: replaced.len(),
+        });
     }
     match in_the_way.first() {
         None => Ok(()),

@@ -41,6 +41,7 @@ mod runner {
     pub mod mistakes;
     pub mod moved_back;
     pub mod named;
+    pub mod outdated;
     pub mod places;
     pub mod projects;
     pub mod promotion;

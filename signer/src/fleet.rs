@@ -26,14 +26,12 @@ mod attest;
 mod clock;
 mod error;
 mod journal;
-mod publication;
 mod ring;
 mod state;
 mod waiting;
 
 pub use attest::{StatementSigner, statement_keys};
 pub use error::FleetError;
-pub use publication::{Outdated, PublicationThere};
 pub use ring::{KeyEntry, Ring};
 pub(crate) use state::{Marks, PublishedRoles, StreamMark};
 

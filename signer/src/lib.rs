@@ -23,6 +23,7 @@ pub mod key;
 pub mod metadata;
 pub mod openpgp;
 pub mod publish;
+pub mod published;
 pub mod request;
 pub mod review;
 pub mod slip;

@@ -16,7 +16,6 @@ use outhaul_bundle::index::{Content, File, Served, Source};
 use outhaul_bundle::name::RelativePath;
 
 use crate::assemble::Spool;
-use crate::lock::Lock;
 use outhaul_attest::images::KnownLayers;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
@@ -25,6 +24,7 @@ use outhaul_git::source::git::Packed;
 use outhaul_git::source::{
     self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
 };
+use outhaul_pins::Lock;
 use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;

@@ -21,9 +21,9 @@ use crate::branch::{PublishError, TargetError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::folder::OutputError;
-use crate::lock::LockError;
 use crate::stream::copies::CopyError;
 use crate::stream::{ProduceError, ShippedError};
+use outhaul_pins::LockError;
 
 impl Classified for OutputError {
     fn class(&self) -> FailureClass {
@@ -49,7 +49,10 @@ impl Classified for PublishError {
         match self {
             Self::Source(source) => source.class(),
             Self::Plan(
-                PlanError::Foreign { .. } | PlanError::Removal(_) | PlanError::AllBroken,
+                PlanError::Foreign { .. }
+                | PlanError::Replaced { .. }
+                | PlanError::Removal(_)
+                | PlanError::AllBroken,
             )
             | Self::Refused { .. }
             | Self::Taken { .. }
@@ -95,6 +98,7 @@ impl Classified for ProduceError {
         match self {
             Self::Collect(CollectError::Source { source, .. }) => source.class(),
             Self::After { error, .. } => error.class(),
+            Self::Elsewhere(error) => error.class(),
             Self::Collect(CollectError::Gone { .. })
             | Self::Forbidden(_)
             | Self::Readers { .. }
@@ -164,9 +168,9 @@ impl Classified for ProduceError {
             Self::Collect(CollectError::Source { source, .. }) => {
                 format!("{}\nhelp: nothing was written", source.help())
             }
-            Self::Assemble(AssembleError::Spool(_)) | Self::Collect(CollectError::Spool(_)) => {
-                TEMPORARY.to_owned()
-            }
+            Self::Assemble(AssembleError::Spool(error))
+            | Self::Collect(CollectError::Spool(error))
+            | Self::Spool(error) => error.help(),
             Self::Assemble(_)
             | Self::Collect(_)
             | Self::Strict(_)
@@ -189,6 +193,7 @@ impl Classified for ProduceError {
                     None => again.to_owned(),
                 }
             }
+            Self::Elsewhere(error) => return error.help(),
             Self::Fleet(error) => return error.help(),
             Self::Forbidden(refusal) => refusal.help.clone(),
             Self::Keep(error) | Self::Last(ShippedError::File(error)) => error.help(),
@@ -198,7 +203,7 @@ impl Classified for ProduceError {
                     Some(_) => "move it away".to_owned(),
                     None => error.help(),
                 };
-                format!("{first}, or publish to another folder (`--publish`), and run it again; nothing was signed and no number was used")
+                format!("{first}, or publish to another folder (`--publish`), and run it again; no number of this stream was used")
             }
             Self::Place { .. } => {
                 "see what it is and move it away, or choose another folder, and run it again".to_owned()
@@ -232,15 +237,10 @@ impl Classified for ProduceError {
             | Self::Lock(_)
             | Self::Removals { .. }
             | Self::Exclusive { .. } => return None,
-            Self::Spool(_) => TEMPORARY.to_owned(),
         };
         Some(help)
     }
 }
-
-/// What to do where the folder for temporary files fails.
-const TEMPORARY: &str = "make room there, or name another folder for temporary files in `TMPDIR`, and run it again; it needs as much as the \
-                         contents of the largest bundle";
 
 impl Classified for CopyError {
     fn class(&self) -> FailureClass {
@@ -310,7 +310,7 @@ impl Classified for CopyError {
                     .to_owned(),
             ),
             Self::Patches(_) => Some(
-                "see that the folder for temporary files (`TMPDIR`) has room; `--no-patches` makes none".to_owned(),
+                "see that the folder for temporary files (`TMPDIR`, else `/tmp`) is there and has room; `--no-patches` makes none".to_owned(),
             ),
             Self::NoBase { known, .. } => {
                 let known = match known.as_slice() {

@@ -16,6 +16,5 @@ pub mod deliver;
 mod destination;
 mod failure;
 pub mod folder;
-mod lock;
 pub mod stream;
 pub mod verify;

@@ -23,12 +23,12 @@ use outhaul_signer::publish::SignRequest;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
 use crate::collect::{Collector, ImageSource, signers};
 use crate::destination::{self, Committed, Destination as _};
-use crate::lock::Lock;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
+use outhaul_pins::Lock;
 use outhaul_plane::delivery::statements;
 use outhaul_record::plan::Shipped as _;
 use outhaul_record::record::Record;
@@ -44,6 +44,7 @@ mod current;
 mod damaged;
 mod delivery_rules;
 mod earlier;
+pub mod elsewhere;
 mod error;
 pub mod estimate;
 mod kept_payload;
@@ -79,6 +80,7 @@ pub use recipients::bundled;
 use recording::{check_place, file_of, ship};
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
+pub use vouched::outdated;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -117,7 +119,8 @@ pub struct BundleRequest<'a> {
 /// was shipped last; what of a stream is on record lies in the fleet's folder.
 ///
 /// # Errors
-/// [`ProduceError::Busy`] while another process makes bundles of this fleet; else that of the first stream that fails; those before it, in order of their names, are done.
+/// [`ProduceError::Busy`] while another process makes bundles of this fleet; else that of the first stream that fails; those before it, in order of their names, are done, and
+/// where only its files could not be written those after it, too.
 /// A removal that nobody acknowledged is found before anything is written.
 pub fn produce(
     platform: &Platform,
@@ -134,6 +137,9 @@ pub fn produce(
     }
     let rendering = &platform.rendering;
     known(platform, fleet, request)?;
+    if let Some(folder) = request.publish {
+        elsewhere::refuse(fleet, folder)?;
+    }
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
@@ -193,6 +199,7 @@ pub fn produce(
     let later = statements::to_come(&platform.control_plane, now_ms);
     production.uncertain.append(later);
     let known_before = production.uncertain.clone();
+    let mut failed = None;
     let _parts = interrupt::parts();
     for (mut stream, last, plan) in ready {
         let removed = removed(platform, &last, &plan);
@@ -203,7 +210,17 @@ pub fn produce(
         }
         let committed = match stream.commit(last, plan) {
             Ok(committed) => committed,
-            Err(error) => return Err(error.after(production)),
+            // What lies in the way of one stream's files says nothing about the others'.
+            Err(error) if error.is_of_one_place() => {
+                if failed.is_some() {
+                    let name = &stream.sound.cluster_type;
+                    let why = outhaul_kit::text::chain(&error);
+                    tracing::warn!("{}/{name}: {why}", rendering.environment);
+                }
+                failed.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(failed.unwrap_or(error).after(production)),
         };
         match committed {
             Committed::Done((made, isolation)) => {
@@ -213,7 +230,7 @@ pub fn produce(
                 production.streams.extend(made);
                 production.isolation.append(isolation);
             }
-            Committed::Overtaken(error) => return Err(error.after(production)),
+            Committed::Overtaken(error) => return Err(failed.unwrap_or(error).after(production)),
         }
         let collector = collector.borrow();
         let lock = collector.lock();
@@ -223,7 +240,10 @@ pub fn produce(
         production.uncertain.append(known_before.clone());
         production.signed = collector.signed();
     }
-    Ok(production)
+    match failed {
+        Some(error) => Err(error.after(production)),
+        None => Ok(production),
+    }
 }
 
 /// The right to make this fleet's bundles, or to read what must not change meanwhile; it ends with the returned value.
@@ -350,8 +370,10 @@ fn stream(
     let mut is_signed = false;
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         let same = build(latest.number, spool)?;
-        match current::again(fleet, request, plan, environment, latest, (&same, &signer))? {
-            Current::Changed => {}
+        let outdated = vouched::outdated(fleet, role)?;
+        let made = (&same, &*signer, outdated.as_deref());
+        match current::again(fleet, request, plan, environment, latest, made)? {
+            Current::Changed => lost = outdated,
             Current::Lost { why, signed } => (lost, is_signed) = (Some(why), signed),
             Current::Same(produced) => return Ok(produced),
         }

@@ -14,6 +14,7 @@ use outhaul_promote::HubConnection;
 use outhaul_ship::stream::copies::{self, Copied, CopyError, Kept, KeptBundle};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
+use outhaul_ship::stream::{self};
 
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
@@ -116,6 +117,7 @@ impl Args {
             false => known::brought(bundles, &standings),
         };
         let bases = self.bases(&fleet, &bundles, &standings)?;
+        let outdated = say_outdated(&fleet, &bundles)?;
         if let Some(cut) = self.cut() {
             volumes::check(&bundles, cut).map_err(|error| Failure::of(&error))?;
         }
@@ -184,7 +186,7 @@ impl Args {
                 json!({
                     "environment": bundle.environment, "cluster_type": bundle.cluster_type,
                     "number": bundle.number, "file": json_path(&copied.file), "bytes": copied.bytes,
-                    "written": copied.written, "left_out": left_out,
+                    "written": copied.written, "left_out": left_out, "outdated": outdated.get(bundle.role()),
                 })
             });
             let sites = standings.values().flat_map(|standing| &standing.sites);
@@ -307,6 +309,25 @@ impl Args {
         };
         Ok(copied?.into_iter().map(|copied| (copied, None)).collect())
     }
+}
+
+/// Names the bundles that were signed before keys were changed, and gives why, by role: sites that are enrolled since refuse them, or do not
+/// learn of the change.
+fn say_outdated(
+    fleet: &Fleet,
+    bundles: &[KeptBundle],
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut found = BTreeMap::new();
+    for bundle in bundles {
+        let why = stream::outdated(fleet, bundle.role()).map_err(fleet_failure)?;
+        let Some(why) = why else { continue };
+        say(&format!(
+            "warning: {}: {why}\nhelp: `outhaul bundle` makes a new number of the stream",
+            bundle.stream()
+        ));
+        found.insert(bundle.role().to_owned(), why);
+    }
+    Ok(found)
 }
 
 /// The end of a run that copied `files`: each stream that was to be copied, too, and has no bundle, is an error.

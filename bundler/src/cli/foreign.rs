@@ -8,6 +8,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use outhaul_attest::inspect;
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::BundleReader;
+use outhaul_signer::fleet::Fleet;
 use outhaul_signer::{media, slip};
 
 use super::failure::{self, Failure};
@@ -78,6 +81,14 @@ pub(super) fn is_of_another_fleet(file: &Path, root: &[u8]) -> bool {
     let now = jiff::Timestamp::now();
     let file = media::open_file(file);
     file.is_ok_and(|file| inspect::is_of_another_fleet(file, root, now))
+}
+
+/// Why `file`, a bundle of the stream `role` of `fleet`, is not what would be signed now: keys were changed since.
+pub(super) fn outdated(fleet: &Fleet, file: &Path, role: &str) -> Option<String> {
+    let file = media::open_file(file).ok()?;
+    let files = BundleReader::new(file, Limits::default()).read_metadata();
+    let why = fleet.outdated(role, &files.ok()?).ok()?;
+    why.map(|why| why.to_string())
 }
 
 /// The refusal of `file`, a bundle of another fleet than the one that `root_name` is of.

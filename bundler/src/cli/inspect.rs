@@ -17,7 +17,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::foreign;
 use super::key::fleet_failure;
-use super::{Exit, Output, data, print_json};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_attest::inspect::{self, InspectError, Inspection};
 use outhaul_attest::verified::VerifiedImage;
 use outhaul_control::overriding::Override;
@@ -95,16 +95,30 @@ impl Args {
                 );
                 cause.help(help)
             })?;
+        let outdated = self.outdated(&found.index);
         if self.output == Output::Json {
-            return print_json(&as_json(&found, self.overridden(&found.index).as_ref()));
+            let mut json = as_json(&found, self.overridden(&found.index).as_ref());
+            json["outdated"] = json!(outdated);
+            return print_json(&json);
         }
         self.print(&found);
+        if let Some(why) = outdated {
+            say(&format!(
+                "warning: this bundle is out of date: {why}\nhelp: `outhaul bundle` makes a new number of the stream"
+            ));
+        }
         Ok(Exit::SUCCESS)
     }
 
     /// What the root is called, for messages.
     fn root_name(&self) -> String {
         foreign::root_name(self.root.as_deref(), self.fleet.as_deref())
+    }
+
+    /// Why it is not what the fleet would sign now.
+    fn outdated(&self, index: &Index) -> Option<String> {
+        let fleet = Fleet::open(self.fleet.as_ref()?).ok()?;
+        foreign::outdated(&fleet, &self.file, index.stream.role.as_str())
     }
 
     /// Who went past the gate for the bundle's base commit, as the fleet has it on record.

@@ -130,8 +130,9 @@ impl Args {
             }
             if let ContentsError::Temporary { .. } = error {
                 return Failure::new(failure::ENVIRONMENT, &error).help(
-                    "this says nothing about the bundle: make room there, or name another folder for temporary files in \
-                     `TMPDIR`, and run it again; it needs as much as the largest blob",
+                    "this says nothing about the bundle: see that the folder for temporary files (`TMPDIR`, else `/tmp`) is there and has \
+                     room, or set `TMPDIR` to another one, such as `TMPDIR=/var/tmp`, and run it again; it needs as much as the largest \
+                     blob",
                 );
             }
             untrusted(&error)

@@ -20,6 +20,7 @@ use super::written;
 use crate::outcome;
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::Registries;
+use outhaul_control::overriding::Override;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::format_count::assignments;
@@ -28,6 +29,7 @@ use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::render::{MemoryCache, RenderCache};
 use outhaul_promote::PromoteError;
+use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_promote::watch::error_chain;
 use outhaul_record::guard::Removal;
@@ -125,9 +127,10 @@ pub(super) fn bring(
         Mode::default(),
         RenderCache::Memory(memory),
     );
-    if one.bundle.is_some() || one.git.is_some() {
-        gate(one, request, &platform)?;
-    }
+    let overridden = match one.bundle.is_some() || one.git.is_some() {
+        true => gate(one, request, &platform)?,
+        false => None,
+    };
     let findings = &platform.control_plane.findings;
     if !findings.is_empty() {
         lines.push(findings.render(false).trim_end().to_owned());
@@ -138,11 +141,21 @@ pub(super) fn bring(
         assignments(platform.rendered)
     ));
     let mut broken = BTreeSet::new();
+    if let Some(given) = &overridden {
+        let commit = &platform.rendering.snapshot.base.commit;
+        lines.push(format!("at {commit:.12}, {given}"));
+    }
     if let Some(config) = &one.bundle {
         bundle(config, request, &platform, now, lines, &mut broken)?;
     }
     let tip = match &one.git {
-        Some(config) => git(config, request, &platform, lines, &mut broken)?,
+        Some(config) => {
+            let publication = Publication {
+                overridden: overridden.as_ref(),
+                ..publication(config)?
+            };
+            git(config, request, &platform, publication, lines, &mut broken)?
+        }
         None => None,
     };
     if !platform.is_whole() {
@@ -158,16 +171,17 @@ pub(super) fn bring(
 }
 
 /// Nothing of an environment is shipped from a base commit that no gate let in. What a person overrode when making a
-/// bundle counts here, too.
+/// bundle counts here, too, and is returned: what is published says who it was.
 fn gate(
     one: &EnvironmentConfig,
     request: &LoadRequest,
     platform: &Platform,
-) -> Result<(), RoundProblem> {
+) -> Result<Option<Override>, RoundProblem> {
     let (plane, snapshot) = (&platform.control_plane, &platform.rendering.snapshot);
     let fleet = one.bundle.as_ref().map(|bundle| bundle.fleet.as_path());
     match required::passage(request, plane, snapshot, fleet, None) {
-        Ok(_) => Ok(()),
+        Ok(Passage::Override(given)) => Ok(Some(given)),
+        Ok(_) => Ok(None),
         Err(ShipRefusal::Promote(error)) => Err(chain_problem(&error)),
         Err(refusal) => Err(RoundProblem::of(&refusal)),
     }
@@ -396,10 +410,10 @@ fn git(
     config: &GitConfig,
     request: &LoadRequest,
     platform: &Platform,
+    publication: Publication<'_>,
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
 ) -> Result<Option<String>, RoundProblem> {
-    let publication = publication(config)?;
     let done = publication::publish(platform, request, publication)
         .map_err(|error| publish_problem(&error))?;
     let branch = &done.target.branch;

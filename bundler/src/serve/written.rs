@@ -14,7 +14,11 @@ use outhaul_kit::media::Media;
 use outhaul_signer::fleet::Fleet;
 
 use outhaul_ship::deliver::published;
-use outhaul_ship::stream::copies::{self, CopyError, KeptBundle};
+use outhaul_ship::stream::{
+    self,
+    copies::{self, CopyError, KeptBundle},
+    elsewhere,
+};
 
 use super::config::{BundleConfig, EnvironmentConfig};
 
@@ -53,8 +57,8 @@ fn bundles(environment: &str, config: &BundleConfig, plane: &ControlPlane) -> Op
     standing(&fleet, &kept.bundles, &config.out, publish)
 }
 
-/// How the files of `bundles` lie in the folder `out`, and unpacked in `publish`, as text: their sizes and times, and what the
-/// published timestamp is. What is missing is a part of it; `None` when the fleet's own copies cannot be read.
+/// How the files of `bundles` lie in the folder `out`, and unpacked in `publish`, as text: their sizes and times, what the published
+/// timestamp is, and whether keys were changed since. What is missing is a part of it; `None` when the fleet's own copies cannot be read.
 fn standing(
     fleet: &Fleet,
     bundles: &[KeptBundle],
@@ -71,6 +75,7 @@ fn standing(
     let mut leads = Vec::new();
     for one in bundles {
         mark(&written, Path::new(&one.file_name()));
+        leads.push(format!("{:?}", stream::outdated(fleet, one.role()).ok()?));
         let Some(folder) = publish else { continue };
         let latest = fleet.latest(one.role()).ok()??;
         let index = Content {
@@ -82,7 +87,11 @@ fn standing(
             mark(&web, path);
         }
         let is_signed = |bytes: &[u8]| fleet.has_signed_timestamp(bytes).unwrap_or(true);
-        leads.push(published::leads_to(one.path(), folder, &is_signed).ok()?);
+        let there = published::leads_to(one.path(), folder, &is_signed).ok()?;
+        leads.push(format!("{there:?}"));
+    }
+    if let Some(folder) = publish {
+        leads.push(format!("{:?}", elsewhere::at(fleet, folder).ok()?));
     }
     let _ = writeln!(text, "{leads:?}");
     Some(text)

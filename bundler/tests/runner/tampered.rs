@@ -102,7 +102,10 @@ fn attack_what_is_no_file_at_the_place_of_a_published_file_is_found_before_a_num
                 let (_, _, err) = made.ends(3, words);
                 assert!(err.contains(name), "{kind}: {err}");
                 assert!(err.contains("move it away"), "{kind}: {err}");
-                assert!(err.contains("no number was used"), "{kind}: {err}");
+                assert!(
+                    err.contains("no number of this stream was used"),
+                    "{kind}: {err}"
+                );
                 assert!(!err.contains("make room"), "{kind}: {err}");
             };
             refused(&bundle());

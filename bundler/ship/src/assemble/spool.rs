@@ -69,7 +69,7 @@ enum ContentPlace {
 
 /// The temporary folder could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[error("temporary file `{}`", path.display())]
+#[error("cannot use the temporary {} `{}`", if path.is_dir() || self.is_no_folder() { "folder" } else { "file" }, path.display())]
 pub struct SpoolError {
     path: PathBuf,
     source: io::Error,
@@ -80,6 +80,23 @@ impl SpoolError {
         Self {
             path: path.to_path_buf(),
             source,
+        }
+    }
+
+    fn is_no_folder(&self) -> bool {
+        let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+        kinds.contains(&self.source.kind())
+    }
+
+    /// What to do about it.
+    pub(crate) fn help(&self) -> String {
+        match self.is_no_folder() {
+            true => "`TMPDIR` names the folder for temporary files (`/tmp` where it is not set): set it to a folder that is there, such as \
+                     `TMPDIR=/var/tmp`, and run it again"
+                .to_owned(),
+            false => "make room there, or name another folder for temporary files in `TMPDIR`, and run it again; it needs as much as the \
+                      contents of the largest bundle"
+                .to_owned(),
         }
     }
 }

@@ -64,6 +64,36 @@ pub fn check_folder(folder: &Path, role: &str, index: &Index) -> Result<(), Deli
     Ok(())
 }
 
+/// Whether `folder` has an index or the metadata of the stream `role`, of any number.
+///
+/// # Errors
+/// [`DeliverError::File`]
+pub fn has_any_of(folder: &Path, role: &str) -> Result<bool, DeliverError> {
+    if !folder.exists() {
+        return Ok(false);
+    }
+    let media = Media::open(folder)?;
+    let targets = match media.subfolder("targets")? {
+        Some(targets) => targets.subfolder(role)?,
+        None => None,
+    };
+    let bounds = Bounds {
+        depth: 0,
+        entries: MAX_ENTRIES,
+        kept: 1,
+    };
+    let own = format!(".{role}.json");
+    for (there, ending) in [(media.subfolder("metadata")?, own.as_str()), (targets, "")] {
+        let is_own = |name: &OsStr| name.as_encoded_bytes().ends_with(ending.as_bytes());
+        if let Some(there) = there
+            && !there.files(bounds, is_own)?.files.is_empty()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The timestamp in a published folder, seen from the one of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimestampThere {

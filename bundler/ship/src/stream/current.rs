@@ -1,8 +1,8 @@
 //! What a run does when the content is the one that was signed last: the same bundle for another stick.
 //!
 //! What comes in: the bundle as it would be built now, the fleet's record of the last one, and where it is
-//! wanted. What goes out: the same bytes once more, or that they are not available any more: a bundle cannot
-//! be signed twice alike, so that it then takes a new number, with the reason. Nothing is left unsaid.
+//! wanted. What goes out: the same bytes once more, or that they are not available any more or were signed before keys were
+//! changed: a bundle cannot be signed twice alike, so that it then takes a new number, with the reason. Nothing is left unsaid.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::Latest;
 
+use super::elsewhere;
 use super::recording::{file_of, publish};
 use super::shelf::{self, Signed, StoredBundle};
 use super::{
@@ -27,7 +28,7 @@ use outhaul_attest::inspect::CheckOnly;
 pub(super) enum Current {
     /// The content is another one.
     Changed,
-    /// The content is the same, and its bundle is gone.
+    /// The content is the same, and its bundle is gone, or sites need one that the keys of now signed.
     Lost {
         /// Why.
         why: String,
@@ -41,14 +42,14 @@ pub(super) enum Current {
 /// Hands out the current bundle again, when what would be built has its content.
 ///
 /// The same content under the number that was signed last has the digest that was signed. What is sealed
-/// has another one each time, so that its digest before is on record.
+/// has another one each time, so that its digest before is on record. `outdated` says why it is not handed out again in any case.
 pub(super) fn again(
     fleet: &Fleet,
     request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     environment: &str,
     latest: &Latest,
-    (same, signer): (&Built, &StatementSigner),
+    (same, signer, outdated): (&Built, &StatementSigner, Option<&str>),
 ) -> Result<Current, ProduceError> {
     let role = &plan.role;
     let kept = StoredBundle::read(fleet.folder(), role).map_err(ProduceError::Keep)?;
@@ -66,6 +67,10 @@ pub(super) fn again(
         && vouched::differs(&index, &record).is_some()
     {
         return Ok(Current::Changed);
+    }
+    if let Some(why) = outdated {
+        let why = why.to_owned();
+        return Ok(Current::Lost { why, signed });
     }
     let to = file_of(request, plan.cluster_type, environment, latest.number);
     let own = shelf::bundle(fleet.folder(), role, latest.number);
@@ -146,13 +151,15 @@ fn publish_again(
         digest: Digest::from_bytes(latest.index),
         size: latest.length,
     };
+    elsewhere::refused(folder, &elsewhere::at(fleet, folder)?)?;
     let differs =
         published::difference(bundle, &index, role, folder).map_err(ProduceError::publishing)?;
     let is_signed = |bytes: &[u8]| fleet.has_signed_timestamp(bytes).unwrap_or(true);
     let timestamp =
         published::leads_to(bundle, folder, &is_signed).map_err(ProduceError::publishing)?;
     let is_foreign = timestamp == TimestampThere::Foreign;
-    let is_new = !folder.exists();
+    // Nothing of this stream lies there: this is the first publication, and nothing of it was lost.
+    let is_new = !published::has_any_of(folder, role).map_err(ProduceError::publishing)?;
     let mut restored = Vec::new();
     if is_foreign {
         restored.push(format!(
@@ -164,12 +171,17 @@ fn publish_again(
     }
     match &differs {
         None if timestamp == TimestampThere::AsNew => return Ok(restored),
-        None if timestamp == TimestampThere::Older && !is_new => restored.push(format!(
+        None if timestamp == TimestampThere::Older => restored.push(format!(
             "`{}` did not lead to number {}, and was written again",
             folder.join(deliver::timestamp_path()).display(),
             latest.number
         )),
-        Some(path) if !is_new => restored.push(format!(
+        Some(_) if is_new => restored.push(format!(
+            "number {} was not in `{}`, and was published there",
+            latest.number,
+            folder.display()
+        )),
+        Some(path) => restored.push(format!(
             "`{}` was gone or was changed since number {} was published, and was written again, with what else was",
             folder.join(path).display(),
             latest.number

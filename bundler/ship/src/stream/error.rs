@@ -9,14 +9,15 @@ use jiff::Timestamp;
 use outhaul_bundle::name::NameError;
 use outhaul_kit::format_count::format_count;
 use outhaul_signer::fleet::FleetError;
+use outhaul_signer::published::PublishedElsewhere;
 
 use super::{PolicyViolation, Production, ShippedError};
 use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::{AssembleError, SpoolError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
-use crate::lock::LockError;
 use outhaul_control::Diagnostics;
+use outhaul_pins::LockError;
 use outhaul_record::guard::Removal;
 use outhaul_sites::SiteError;
 
@@ -33,7 +34,7 @@ pub enum ProduceError {
     #[error(transparent)]
     Deliver(#[from] DeliverError),
     /// Something else stands where a bundle is to go.
-    #[error("`{}` is where the bundle goes, and it is not a regular file: nothing was signed", path.display())]
+    #[error("`{}` is where the bundle goes, and it is not a regular file: no number of this stream was used", path.display())]
     Place {
         /// The place.
         path: PathBuf,
@@ -139,6 +140,9 @@ pub enum ProduceError {
     /// What lies in the published folder keeps the bundle from being written there.
     #[error(transparent)]
     Published(outhaul_signer::durable::FileError),
+    /// The published folder is not for this fleet's bundles.
+    #[error(transparent)]
+    Elsewhere(#[from] PublishedElsewhere),
     /// What the centre knows of the stream's sites cannot be read.
     #[error(transparent)]
     Sites(#[from] SiteError),
@@ -182,6 +186,14 @@ impl ProduceError {
             DeliverError::File(error) => Self::Published(error),
             error => error.into(),
         }
+    }
+
+    /// Whether it is about the places of one stream's files.
+    pub(super) fn is_of_one_place(&self) -> bool {
+        matches!(
+            self,
+            Self::Deliver(_) | Self::Place { .. } | Self::Published(_)
+        )
     }
 
     /// The same, with what was made before, if anything was.

@@ -26,7 +26,7 @@ use super::plan::{Sound, StreamContents};
 use super::{BundleRequest, ProduceError, delivery_rules};
 use crate::assemble::Spool;
 use crate::collect::{Collector, Payloads, signers};
-use crate::lock::{Lock, MovedPin};
+use outhaul_pins::{Lock, MovedPin};
 use outhaul_record::isolation::Isolation;
 use outhaul_record::plan;
 

@@ -11,8 +11,8 @@ use outhaul_control::diagnostic::Diagnostics;
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::publish::Pending;
 
-use crate::lock::MovedPin;
 use outhaul_attest::verified::VerifiedImage;
+use outhaul_pins::MovedPin;
 use outhaul_record::isolation::Isolation;
 
 /// What became of every stream, and of what was broken.

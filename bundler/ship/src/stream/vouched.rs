@@ -19,7 +19,7 @@ use outhaul_kit::text;
 use outhaul_plane::render::{RenderedAssignment, RenderedOverlay};
 use outhaul_signer::TimePolicy;
 use outhaul_signer::durable;
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Latest;
 use outhaul_signer::trust::{self, TrustedMetadata};
 
@@ -88,6 +88,27 @@ pub(super) fn signed_index(
             "it is not the bundle that was signed last".to_owned(),
         )),
     }
+}
+
+/// Why the bundle of `role` that was signed last is not what would be signed now, as a part of a sentence: keys were changed since. `None` where
+/// they are the same, and where the fleet does not keep it.
+///
+/// # Errors
+/// [`FleetError`] when the fleet's metadata cannot be read.
+pub fn outdated(fleet: &Fleet, role: &str) -> Result<Option<String>, FleetError> {
+    let Some(latest) = fleet.latest(role)? else {
+        return Ok(None);
+    };
+    let path = shelf::bundle(fleet.folder(), role, latest.number);
+    let Ok(file) = durable::open_file(&path) else {
+        return Ok(None);
+    };
+    // What cannot be read is not handed out again in any case.
+    let Ok(files) = BundleReader::new(file, Limits::default()).read_metadata() else {
+        return Ok(None);
+    };
+    let why = fleet.outdated(role, &files)?;
+    Ok(why.map(|why| format!("number {} is out of date: {why}", latest.number)))
 }
 
 /// The first assignment of which a record says otherwise than an index, or that only one of them has.

@@ -15,7 +15,8 @@ use outhaul_publish::{
 use outhaul_registry::ImageReference;
 use outhaul_ship::stream::copies;
 use outhaul_signer::durable;
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::published::PublishedElsewhere;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{self, Failure};
@@ -205,6 +206,7 @@ impl Common {
         let bundles = bundles(&fleet)?;
         let read = |name: &str| metadata(&fleet, name);
         let name_of = |role: &str| stream_of(&fleet, role);
+        refuse_other_fleet(&fleet, &mut target, to)?;
         let publication =
             Publication::of(&bundles, &read, &name_of).map_err(|error| Failure::of(&error))?;
         let sent = publish(&publication, &mut target, self.options())
@@ -233,6 +235,34 @@ impl Common {
         ));
         Ok(Exit::SUCCESS)
     }
+}
+
+/// Refuses a target with another fleet's metadata: what is newer there than the record here, publishing refuses by itself.
+fn refuse_other_fleet(fleet: &Fleet, target: &mut impl Target, to: &str) -> Result<(), Failure> {
+    let found = fleet.publication_at::<ReadThere>(&mut |name, max_bytes| {
+        Ok(target.read(&format!("metadata/{name}"), max_bytes)?)
+    });
+    let there = match found {
+        Ok(there) => there,
+        Err(ReadThere::Fleet(error)) => return Err(fleet_failure(error)),
+        Err(ReadThere::Target(error)) => return Err(Failure::of(&error)),
+    };
+    match PublishedElsewhere::of(to, &there) {
+        Some(
+            refusal @ (PublishedElsewhere::OtherFleet { .. }
+            | PublishedElsewhere::UnknownRoot { .. }),
+        ) => Err(Failure::of(&refusal)),
+        _ => Ok(()),
+    }
+}
+
+/// What keeps a target from being compared with the fleet.
+#[derive(Debug, thiserror::Error)]
+enum ReadThere {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    Target(#[from] TargetError),
 }
 
 /// What was done, in one sentence's part.

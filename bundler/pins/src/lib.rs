@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_signer::durable::{self, FileError};
+use outhaul_kit::durable::{self, FileError};
 use serde::{Deserialize, Serialize};
 
 /// The file, in the fleet's folder.

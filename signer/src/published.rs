@@ -2,22 +2,20 @@
 //!
 //! What comes in: a bundle's metadata files, or what lies at a place that sites pull from. What goes out: why the bundle is not what
 //! would be signed now, because keys were changed since; whether the place is this fleet's, another's, or ahead of what is on record
-//! here. It needs no key and changes nothing. Dates do not matter: the fleet asks about its own copies.
+//! here, with the refusal. It needs no key and changes nothing. Dates do not matter: the fleet asks about its own copies.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use outhaul_kit::failure::{Classified, FailureClass};
 
-use super::{Fleet, FleetError};
 use crate::clock::TimePolicy;
 use crate::durable;
+use crate::fleet::{Fleet, FleetError};
 use crate::metadata::{self, Targets};
 use crate::publish::delegated;
 use crate::trust::walk::{MAX_ROOT_BYTES, MAX_TIMESTAMP_BYTES};
 use crate::trust::{self, TrustError, TrustedMetadata};
-
-/// The one file that leads to all others.
-const TIMESTAMP: &str = "timestamp.json";
 
 /// Why a bundle that was signed earlier is not what would be signed now.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +23,7 @@ const TIMESTAMP: &str = "timestamp.json";
 pub enum Outdated {
     /// A site that begins with the newest root metadata refuses it.
     #[error(
-        "the fleet's keys were changed after it was signed: a site that is enrolled with root metadata version {root} refuses it ({source})"
+        "the fleet's keys were changed after it was signed, and a site that is enrolled with root metadata version {root} refuses it ({source})"
     )]
     Keys {
         /// The newest version.
@@ -35,16 +33,14 @@ pub enum Outdated {
     },
     /// It does not bring the newest root metadata.
     #[error(
-        "root metadata version {root} was signed after it: it does not bring that change of the fleet's keys to its sites"
+        "it does not bring root metadata version {root}, with a change of the fleet's keys, to its sites"
     )]
     Root {
         /// The newest version.
         root: u64,
     },
     /// Other keys sign the stream now.
-    #[error(
-        "the stream's keys were changed after it was signed: it does not bring that change to its sites"
-    )]
+    #[error("it does not bring a change of the stream's keys to its sites")]
     Stream,
 }
 
@@ -60,18 +56,130 @@ pub enum PublicationThere {
         /// The file that shows it.
         file: String,
     },
+    /// Beside this fleet's root metadata a version of it that is not on record here.
+    UnknownRoot {
+        /// The version.
+        version: u64,
+    },
     /// A timestamp that this fleet's keys signed, and that is newer than the last on record here.
     Newer {
         /// Its version.
         there: u64,
         /// The version on record here.
         here: u64,
+        /// The highest version that was ever used here, published or not: higher than `here` where the folder was restored from a backup.
+        used: u64,
     },
     /// A timestamp that this fleet's keys signed, of the version on record here, with other content.
     Split {
         /// The version.
         version: u64,
     },
+}
+
+/// Why nothing is published at a place. Nothing was signed and nothing was written there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishedElsewhere {
+    /// Another fleet's bundles lie there.
+    #[error(
+        "`{place}` has bundles of another fleet: its `metadata/{file}` is not this fleet's; nothing was written there"
+    )]
+    OtherFleet {
+        /// The folder or URL.
+        place: String,
+        /// The file that shows it.
+        file: String,
+    },
+    /// A change of the fleet's keys that is not on record here.
+    #[error(
+        "`{place}` has root metadata version {version} beside this fleet's, which the fleet's folder here does not have: another copy of \
+         the fleet publishes there, or somebody else has its keys; nothing was written there"
+    )]
+    UnknownRoot {
+        /// The folder or URL.
+        place: String,
+        /// Its version.
+        version: u64,
+    },
+    /// This fleet's keys signed something newer, which is not on record here.
+    #[error(
+        "`{place}` has a newer publication: its `metadata/timestamp.json` is version {there}, signed with this fleet's keys, and the \
+         fleet's folder here has published version {here}: another copy of the fleet publishes there, or somebody else has its keys; \
+         nothing was written there"
+    )]
+    Newer {
+        /// The folder or URL.
+        place: String,
+        /// The version there.
+        there: u64,
+        /// The version on record here.
+        here: u64,
+    },
+    /// This fleet's keys signed another publication of the version on record here.
+    #[error(
+        "`{place}` has another publication: its `metadata/timestamp.json` is version {version} as in the fleet's folder here, signed \
+         with this fleet's keys, with other content: two copies of this fleet sign, or somebody else has its keys; nothing was written \
+         there"
+    )]
+    Split {
+        /// The folder or URL.
+        place: String,
+        /// The version.
+        version: u64,
+    },
+}
+
+impl Classified for PublishedElsewhere {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::OtherFleet { .. } => FailureClass::Usage,
+            Self::Newer { .. } => FailureClass::Refused,
+            Self::Split { .. } | Self::UnknownRoot { .. } => FailureClass::Trust,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::OtherFleet { .. } => {
+                "publish to an empty folder, or to the one that has this fleet's bundles: a folder holds the bundles of one fleet"
+            }
+            Self::Newer { .. } | Self::Split { .. } | Self::UnknownRoot { .. } => {
+                "find out who signed it, and when. A copy of the fleet's folder: publish from the newest copy alone. The fleet's folder \
+                 here was restored from a backup: see the runbook of a restored centre (`outhaul-signer restored FLEET`, then `outhaul \
+                 bundle --renew`). Nobody: a key is stolen; see the runbook of a theft (`outhaul-signer rotate FLEET online`, then \
+                 publish to an empty folder)"
+            }
+        };
+        Some(help.to_owned())
+    }
+}
+
+impl PublishedElsewhere {
+    /// The refusal of `place`, where `there` lies, if it is one.
+    pub fn of(place: &str, there: &PublicationThere) -> Option<Self> {
+        let place = place.to_owned();
+        match there {
+            PublicationThere::Foreign { file } => Some(Self::OtherFleet {
+                place,
+                file: file.clone(),
+            }),
+            PublicationThere::UnknownRoot { version } => Some(Self::UnknownRoot {
+                place,
+                version: *version,
+            }),
+            PublicationThere::Newer { there, here, .. } => Some(Self::Newer {
+                place,
+                there: *there,
+                here: *here,
+            }),
+            PublicationThere::Split { version } => Some(Self::Split {
+                place,
+                version: *version,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// A timestamp's version, unverified.
@@ -142,25 +250,32 @@ impl Fleet {
                 is_own = true;
             } else if TrustedMetadata::enrol(&bytes).is_ok() {
                 // One that is damaged is no fleet's; this one is whole.
-                return Ok(PublicationThere::Foreign { file });
+                return Ok(match is_own {
+                    true => PublicationThere::UnknownRoot { version },
+                    false => PublicationThere::Foreign { file },
+                });
             }
         }
-        let Some(timestamp) = read(TIMESTAMP, MAX_TIMESTAMP_BYTES)? else {
+        let Some(timestamp) = read("timestamp.json", MAX_TIMESTAMP_BYTES)? else {
             return Ok(match is_own {
                 true => PublicationThere::Own,
                 false => PublicationThere::Nothing,
             });
         };
         let here = published.timestamp.version;
-        let own = self.metadata_folder().join(TIMESTAMP);
+        let own = self.metadata_folder().join("timestamp.json");
         let own = durable::read(&own, MAX_TIMESTAMP_BYTES).map_err(FleetError::from)?;
         let is_signed = timestamp != own && self.has_signed_timestamp(&timestamp)?;
         let version = version_of(&timestamp).filter(|_| is_signed);
         Ok(match version {
-            Some(there) if there > here => PublicationThere::Newer { there, here },
+            Some(there) if there > here => {
+                let used = self.marks()?.versions.get("timestamp").copied();
+                let used = used.unwrap_or_default().max(here);
+                PublicationThere::Newer { there, here, used }
+            }
             Some(version) if version == here => PublicationThere::Split { version },
             None if !is_own && timestamp != own => PublicationThere::Foreign {
-                file: TIMESTAMP.to_owned(),
+                file: "timestamp.json".to_owned(),
             },
             _ => PublicationThere::Own,
         })
@@ -301,7 +416,11 @@ mod tests {
         bundle(&copy);
         assert_eq!(
             there(&files_of(&copy)),
-            PublicationThere::Newer { there: 3, here: 2 }
+            PublicationThere::Newer {
+                there: 3,
+                here: 2,
+                used: 2
+            }
         );
         let expires = at("2027-12-21T12:00:00Z");
         let refreshed = own.refresh(at(ISSUED), expires, &secret()).unwrap();
@@ -313,6 +432,7 @@ mod tests {
         // A root that continues the chain and is not on record here.
         let renewed = [RootChange::Renew];
         copy.change_root(&renewed, at(ISSUED), &secret()).unwrap();
-        assert_eq!(there(&files_of(&copy)), foreign("2.root.json"));
+        let unknown = PublicationThere::UnknownRoot { version: 2 };
+        assert_eq!(there(&files_of(&copy)), unknown);
     }
 }

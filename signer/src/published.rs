@@ -182,6 +182,9 @@ impl PublishedElsewhere {
     }
 }
 
+/// Gives a metadata file of a place, of so many bytes at most; `None` where there is none.
+pub type ReadThere<'r, E> = &'r mut dyn FnMut(&str, u64) -> Result<Option<Vec<u8>>, E>;
+
 /// A timestamp's version, unverified.
 fn version_of(bytes: &[u8]) -> Option<u64> {
     let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
@@ -235,7 +238,7 @@ impl Fleet {
     /// What `read` says, and a [`FleetError`] when what is published cannot be read here.
     pub fn publication_at<E: From<FleetError>>(
         &self,
-        read: &mut dyn FnMut(&str, u64) -> Result<Option<Vec<u8>>, E>,
+        read: ReadThere<'_, E>,
     ) -> Result<PublicationThere, E> {
         let published = self.published()?;
         let roots = self.root_chain()?;

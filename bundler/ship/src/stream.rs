@@ -122,6 +122,10 @@ pub struct BundleRequest<'a> {
 /// [`ProduceError::Busy`] while another process makes bundles of this fleet; else that of the first stream that fails; those before it, in order of their names, are done, and
 /// where only its files could not be written those after it, too.
 /// A removal that nobody acknowledged is found before anything is written.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the steps of one run, in their order"
+)]
 pub fn produce(
     platform: &Platform,
     fleet: &Fleet,

@@ -229,7 +229,8 @@ fn a_missing_folder_for_temporary_files_and_a_clock_that_is_behind_come_with_a_w
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");
     assert!(
-        err.contains("another folder for temporary files in `TMPDIR`"),
+        err.contains("temporary folder `/nowhere/at/all`")
+            && err.contains("such as `TMPDIR=/var/tmp`"),
         "{err}"
     );
 }

@@ -62,6 +62,8 @@ pub struct Imported {
     pub duplicates: u64,
     /// How many of these were removed since because they are old.
     pub no_longer_kept: u64,
+    /// How many of these put back a signed text that was lost.
+    pub restored: u64,
     /// What was refused, by file.
     pub refused: Vec<RefusedFile>,
     /// The files of these, by their bytes.
@@ -441,6 +443,7 @@ fn import_reports(
     done.reports += ingested.accepted;
     done.duplicates += ingested.duplicates;
     done.no_longer_kept += ingested.no_longer_kept;
+    done.restored += ingested.restored;
     let lines = ingested.refused_groups.iter().map(|group| RefusedFile {
         file: text::path(path),
         line: Some(group.first_line),

@@ -25,6 +25,7 @@ mod http;
 mod kalypso;
 mod logins;
 mod lost;
+mod lost_text;
 mod monitoring;
 mod people;
 mod people_settings;

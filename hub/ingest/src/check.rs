@@ -97,7 +97,8 @@ fn vouched(
                 Some(stored) if !line.is_written(stored) => {
                     Vouched::Otherwise(of_site(), stored.clone())
                 }
-                _ => Vouched::OnRecord,
+                Some(_) => Vouched::OnRecord,
+                None => Vouched::Lost(of_site()),
             },
         };
         Ok((line, vouched))

@@ -134,23 +134,32 @@ impl<'s, 'a> BatchStore<'s, 'a> {
         self.waiting.push(Arc::clone(report));
     }
 
-    /// A report that is on record without a signature that holds came with one: that one is kept.
-    pub fn replace(&mut self, better: &Arc<SignedReport>) -> Result<(), StoreError> {
+    /// A report that is on record without a signature that holds came with one, or one whose text is lost came again: that one is
+    /// kept. Whether it is a lost text that is there again.
+    pub fn replace(&mut self, better: &Arc<SignedReport>) -> Result<bool, StoreError> {
         let at = place(better.report(), better.number());
+        let is_signed = !matches!(better.signed, Signed::ByNobody(_));
         let same = |one: &&mut Arc<SignedReport>| one.digest() == better.digest();
         if let Some(waiting) = self.waiting.iter_mut().find(same) {
-            if matches!(waiting.signed, Signed::ByNobody(_)) {
+            if is_signed && matches!(waiting.signed, Signed::ByNobody(_)) {
                 *waiting = Arc::clone(better);
             }
-            return Ok(());
+            return Ok(false);
         }
-        match better.signed {
-            Signed::Better => {
-                let digest = better.digest();
-                self.session.replace_envelope(&at, digest, better.line())
+        // What the report after it confirms is as good as what was there.
+        let restored = match better.signed {
+            Signed::Restored => true,
+            Signed::ByNobody(_) => {
+                let there = self.session.envelopes_at(std::slice::from_ref(&at))?;
+                there.is_empty()
             }
-            _ => Ok(()),
+            _ => false,
+        };
+        if restored || matches!(better.signed, Signed::Better) {
+            let digest = better.digest();
+            self.session.replace_envelope(&at, digest, better.line())?;
         }
+        Ok(restored)
     }
 
     /// The store, to be asked about a site: with all that was recorded of it so far.

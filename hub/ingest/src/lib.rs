@@ -5,7 +5,7 @@
 //! site's own key signed it, it is of this fleet, and it fits the reports before and after it. A
 //! refused line is recorded and shown, and does not stop the rest. Signatures are checked before anything
 //! is written, and apart from writing. What is on record of a report is never replaced but by the
-//! same report with a signature that holds, where the one on record has none.
+//! same report with a signature that holds, where the one on record has none, or where its text is lost.
 
 mod chain;
 mod check;
@@ -344,6 +344,7 @@ impl Intake {
                 done.accepted += u64::from(taken.new);
                 done.duplicates += u64::from(!taken.new);
                 done.no_longer_kept += u64::from(taken.no_longer_kept);
+                done.restored += u64::from(taken.restored);
                 self.touched.insert((taken.site, taken.epoch));
             }
             Err(refused) => {

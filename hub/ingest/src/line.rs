@@ -30,6 +30,8 @@ pub(crate) struct Taken {
     pub new: bool,
     /// It was on record once, and its number is known; its content is not.
     pub no_longer_kept: bool,
+    /// It was on record, and its text, which was lost, is there again.
+    pub restored: bool,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub(crate) enum Vouched {
     OnRecord,
     /// What is on record has another envelope, this one; the site's keys tell which of the two holds.
     Otherwise(Arc<Vec<SiteKey>>, Vec<u8>),
+    /// It is on record by its digest, and its text there is lost.
+    Lost(Arc<Vec<SiteKey>>),
     /// Its keys, the newest first: an older one may still sign what its own epochs had left to report.
     ByKeys(Arc<Vec<SiteKey>>),
 }
@@ -126,6 +130,10 @@ impl ClaimedLine {
             Vouched::Otherwise(keys, stored) => {
                 self.compare(&keys_of(self.site.as_str(), keys)?, stored)
             }
+            Vouched::Lost(keys) => match self.check(&keys_of(self.site.as_str(), keys)?, fleet) {
+                Ok(Signed::By(_)) => Ok(Signed::Restored),
+                other => other,
+            },
             Vouched::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
         };
         let site = self.site.to_string();
@@ -286,8 +294,9 @@ pub(crate) fn record_report(
     if no_longer_kept {
         before_gone.extend(checked.previous());
     }
-    if matches!(checked.signed, Signed::Better) {
-        known.replace(checked)?;
+    let mut restored = false;
+    if matches!(checked.signed, Signed::Better | Signed::Restored) {
+        restored = known.replace(checked)?;
     }
     if is_on_record || no_longer_kept {
         return Ok(Ok(Taken {
@@ -295,6 +304,7 @@ pub(crate) fn record_report(
             epoch: epoch.to_owned(),
             new: false,
             no_longer_kept,
+            restored,
         }));
     }
     let generation = match checked.signed {
@@ -351,8 +361,8 @@ pub(crate) fn record_report(
             }));
         }
     };
-    if !new && generation.is_some() {
-        known.replace(checked)?;
+    if !new {
+        restored = known.replace(checked)?;
     }
     if new {
         add(known, checked, (&registration, begins))?;
@@ -362,6 +372,7 @@ pub(crate) fn record_report(
         epoch: epoch.to_owned(),
         new,
         no_longer_kept: false,
+        restored,
     }))
 }
 

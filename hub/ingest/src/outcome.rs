@@ -18,6 +18,9 @@ pub struct Ingested {
     /// How many of these are no longer kept: their numbers are known, and they are not counted again.
     #[serde(skip_serializing_if = "is_zero")]
     pub no_longer_kept: u64,
+    /// How many of them put back a signed text that was lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restored: u64,
     /// Lines refused.
     pub refused_lines: u64,
     /// The first 200 of them, with the reason.

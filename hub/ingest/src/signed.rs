@@ -22,6 +22,8 @@ pub(crate) enum Signed {
     OnRecord,
     /// It is on record because the report after it confirms it, and here a key of the site signed it.
     Better,
+    /// It is on record, its text there is lost, and here a key of the site signed it.
+    Restored,
     /// By the site's key of this generation.
     By(i64),
     /// By no key of the site; why. Only the report after it can confirm it.
@@ -31,7 +33,7 @@ pub(crate) enum Signed {
 impl Signed {
     /// Whether the very payload is on record.
     pub fn is_on_record(&self) -> bool {
-        matches!(self, Self::OnRecord | Self::Better)
+        matches!(self, Self::OnRecord | Self::Better | Self::Restored)
     }
 }
 

@@ -183,6 +183,12 @@ fn reports_text(done: &Imported) {
             }
         ));
     }
+    if done.restored > 0 {
+        print::data(&format!(
+            "the lost text of {} on record was put back",
+            print::count(done.restored, "report")
+        ));
+    }
 }
 
 fn text(done: &Imported) {
@@ -262,13 +268,14 @@ fn text(done: &Imported) {
         );
     }
     if done.refused.iter().any(|refused| !refused.known) {
-        print::talk(
-            if others == 0 && done.reports + done.duplicates + bills == 0 {
-                "help: all of it was refused; nothing was changed"
-            } else {
-                "help: what was refused changed nothing; everything else was taken in"
-            },
-        );
+        print::talk(if is_refused("exchanged") {
+            "help: nothing of what was refused was taken in; that a site has two reports of one number is on record where its present \
+                 key signed the one that was refused"
+        } else if others == 0 && done.reports + done.duplicates + bills == 0 {
+            "help: all of it was refused; nothing was changed"
+        } else {
+            "help: what was refused changed nothing; everything else was taken in"
+        });
     }
     if let Some(problem) = &done.acks_problem {
         print::talk(&format!(

@@ -15,8 +15,9 @@ use crate::time;
 
 /// State that the signed text of a report is lost, on record
 ///
-/// A backup, an audit export and a move refuse a report on record whose signed text is missing in the database, and name it: bring the
-/// text back from a backup of the server. Where none has it, say so here: the number of the report is then one that is no longer kept,
+/// A backup, an audit export and a move refuse a report on record whose signed text is missing in the database, or is not that of the
+/// report, and name it: import the file or stick that brought it once more, or bring it back from a backup of the server. Where nothing
+/// has it, say so here: the number of the report is then one that is no longer kept,
 /// the entry stays in the audit export under your name, and a decision that rests on the report cannot be recomputed. The newest
 /// report of a site, and one that its present state rests on, stay until the site has reported again.
 #[derive(Debug, clap::Args)]

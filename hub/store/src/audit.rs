@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
-use super::envelopes::envelope;
+use super::envelopes::{envelope, kept};
 use outhaul_gate::audit::{AuditLine, Link, Recorded};
 use outhaul_gate::facts::ActKind;
 use outhaul_gate::later::{self, LaterDecision};
@@ -353,14 +353,14 @@ const REPORTS: Lines = (
     concat!(
         "SELECT r.site, r.epoch, e.ordinal, r.number, r.via, r.received_ms, ",
         envelope!(),
-        "
+        ", r.digest
        FROM reports r JOIN epochs e ON e.site = r.site AND e.epoch = r.epoch
       ORDER BY r.site, e.ordinal, r.number"
     ),
     |row| {
         let (site, epoch): (String, String) = (row.get(0)?, row.get(1)?);
         let number = from_sql(row.get(3)?);
-        let Some(envelope) = row.get::<_, Option<Vec<u8>>>(6)? else {
+        let Some(envelope) = kept(row.get(6)?, &row.get::<_, String>(7)?) else {
             return Err(StoreError::NoEnvelope {
                 site,
                 epoch,

@@ -57,6 +57,11 @@ impl Store {
             let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
             return Err(rusqlite::Error::SqliteFailure(corrupt, Some(found)).into());
         }
+        let copy = Connection::Sqlite(copy);
+        (Session { db: &copy }).every_report_has_its_envelope()?;
+        let Connection::Sqlite(copy) = copy else {
+            return Ok(());
+        };
         alone(copy)
     }
 

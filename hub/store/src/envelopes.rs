@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use super::db::{DbErrorKind, OptionalExtension as _, Value, params};
+use outhaul_bundle::Digest;
+use outhaul_signer::Envelope;
+
+use super::db::{AnyBytes, DbErrorKind, Value, params};
 use super::{NewReport, Session, Store, StoreError, from_sql, to_sql};
 
 /// How long a part is, in milliseconds: 30 days, counted from 1970.
@@ -38,6 +41,15 @@ pub(super) use envelope;
 
 /// The same for a text that is made.
 pub(super) const ENVELOPE: &str = envelope!();
+
+/// The envelope of the report with this digest, as the database has it; `None` where it is lost: where there is none, or what is there is
+/// not of that report.
+pub(super) fn kept(found: Option<AnyBytes>, digest: &str) -> Option<Vec<u8>> {
+    let AnyBytes(bytes) = found?;
+    let envelope = Envelope::from_json(&bytes).ok()?;
+    let is_of_it = Digest::of(envelope.unverified_payload()).to_string() == digest;
+    is_of_it.then_some(bytes)
+}
 
 /// The table of a part.
 fn table(part: i64) -> String {
@@ -253,20 +265,21 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// That no report on record lacks its envelope.
+    /// That the envelope of no report on record is lost. Reads all of them, one by one: for a database in a file.
     pub(super) fn every_report_has_its_envelope(&self) -> Result<(), StoreError> {
-        let text = "SELECT r.site, r.epoch, r.number FROM reports r
-              WHERE r.part IS NOT NULL AND NOT EXISTS (SELECT 1 FROM report_envelopes l
-                    WHERE l.part = r.part AND l.site = r.site AND l.epoch = r.epoch AND l.number = r.number)
-              LIMIT 1";
-        let missing = self.db.query_row(text, [], |row| {
-            Ok(StoreError::NoEnvelope {
-                site: row.get(0)?,
-                epoch: row.get(1)?,
-                number: from_sql(row.get(2)?),
-            })
-        });
-        missing.optional()?.map_or(Ok(()), Err)
+        let text = format!("SELECT r.site, r.epoch, r.number, r.digest, {ENVELOPE} FROM reports r");
+        let mut query = self.db.prepare_cached(&text)?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            if kept(row.get(4)?, &row.get::<_, String>(3)?).is_none() {
+                return Err(StoreError::NoEnvelope {
+                    site: row.get(0)?,
+                    epoch: row.get(1)?,
+                    number: from_sql(row.get(2)?),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The parts in which envelopes lie.

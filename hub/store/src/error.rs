@@ -80,7 +80,7 @@ pub enum StoreError {
     },
     /// A report on record has no signed text any more.
     #[error(
-        "the signed text of report {number} of site `{site}`, numbering `{epoch}`, is missing in the database"
+        "the signed text of report {number} of site `{site}`, numbering `{epoch}`, is missing or not whole in the database"
     )]
     NoEnvelope {
         /// The site.

@@ -68,8 +68,9 @@ fn store_help(error: &StoreError) -> String {
             number,
         } => {
             return format!(
-                "a copy without it would lose the report: bring the rows of the table `report_envelopes` back from the last backup of \
-                 the server, then repeat the command. Where no backup has it, a person puts that on record: `outhaul-hub lost \
+                "a copy without it would lose the report: `outhaul-hub import FILE` puts it back from a file of reports, a stick or a \
+                 copy of one, that has this very report, and the rows of the table `report_envelopes` may be in the last backup of a server; then \
+                 repeat the command. Where nothing has it, a person puts that on record: `outhaul-hub lost \
                  --site {} --epoch {} --number {number} --by WHO --reason TEXT`",
                 text::quoted(site),
                 text::quoted(epoch)

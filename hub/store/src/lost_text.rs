@@ -2,12 +2,12 @@
 //!
 //! What comes in: a report on record, who states that its text is lost, and why. What goes out: an entry among what people decided,
 //! and the report's number among those that are no longer kept, in one transaction; or why not. A report that has its text is
-//! never removed here, and neither is one that a site's present state rests on. Only a server keeps texts apart from reports.
+//! never removed here, and neither is one that a site's present state rests on. A text that is not that of the report, by its digest, is lost.
 
 use outhaul_gate::facts::{Act, ActKind};
 
 use super::db::{OptionalExtension as _, params};
-use super::envelopes::ENVELOPE;
+use super::envelopes::{ENVELOPE, kept};
 use super::{Session, SitePage, StoreError, to_sql};
 
 /// What became of a statement that a report's signed text is lost.
@@ -35,11 +35,13 @@ impl Session<'_> {
         now_ms: i64,
     ) -> Result<LostText, StoreError> {
         let text = format!(
-            "SELECT r.digest, {ENVELOPE} IS NULL FROM reports r WHERE r.site = $1 AND r.epoch = $2 AND r.number = $3"
+            "SELECT r.digest, {ENVELOPE} FROM reports r WHERE r.site = $1 AND r.epoch = $2 AND r.number = $3"
         );
         let key = params![site, epoch, to_sql(number)];
         let found = self.db.query_row(&text, key, |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
+            let digest: String = row.get(0)?;
+            let is_lost = kept(row.get(1)?, &digest).is_none();
+            Ok((digest, is_lost))
         });
         let Some((digest, is_lost)) = found.optional()? else {
             return Ok(LostText::NoReport);

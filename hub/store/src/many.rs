@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::db::{DbError, Row, Value};
-use super::envelopes::ENVELOPE;
+use super::envelopes::{ENVELOPE, kept};
 use super::sites::registration_after;
 use super::{
     Registration, ReportPosition, Session, SiteKey, StoreError, StoredReport, from_sql, to_sql,
@@ -124,14 +124,16 @@ impl Session<'_> {
         places: &[ReportPosition],
     ) -> Result<BTreeMap<ReportPosition, Vec<u8>>, StoreError> {
         let text = format!(
-            "SELECT r.site, r.epoch, r.number, {ENVELOPE}
+            "SELECT r.site, r.epoch, r.number, {ENVELOPE}, r.digest
                FROM {{keys}} JOIN reports r ON r.site = v.column1 AND r.epoch = v.column2 AND r.number = v.column3"
         );
         let keys = keys_of(places);
         let mut found = BTreeMap::new();
         self.of_each(&text, &keys, |row| {
             let place = place_of(row)?;
-            found.insert(place, row.get(3)?);
+            if let Some(envelope) = kept(row.get(3)?, &row.get::<_, String>(4)?) {
+                found.insert(place, envelope);
+            }
             Ok(())
         })?;
         Ok(found)

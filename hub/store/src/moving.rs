@@ -36,10 +36,11 @@ impl Store {
     /// no use any more.
     ///
     /// # Errors
-    /// [`StoreError::NotEmpty`] when the server has other rows, [`StoreError::Differs`] when what was written does not come
+    /// [`StoreError::NoEnvelope`] when the text of a report is lost, [`StoreError::NotEmpty`] when the server has other rows, [`StoreError::Differs`] when what was written does not come
     /// back, [`StoreError`] when either database fails; the folder is as it was then.
     pub fn move_to(mut self, folder: &Path, address: &Address) -> Result<Moved, StoreError> {
         self.refuse_damaged()?;
+        self.read(|session| session.every_report_has_its_envelope())?;
         let moved = self.copy_to_server(address, |moved| {
             Located::keep(folder, address)?;
             put_aside(&folder.join(super::FILE_NAME), &folder.join(MOVED))?;

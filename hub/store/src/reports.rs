@@ -51,7 +51,8 @@ impl Session<'_> {
         Ok(found.optional()?)
     }
 
-    /// Puts another envelope in the place of the one of a report that is on record: of the same report, by its digest.
+    /// Puts another envelope in the place of the one of a report that is on record, or of one that is lost: of the same report, by its
+    /// digest.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -65,11 +66,24 @@ impl Session<'_> {
         let row = params![envelope, place.site, place.epoch, number, digest];
         let text = "UPDATE reports SET envelope = $1
              WHERE site = $2 AND epoch = $3 AND number = $4 AND digest = $5 AND part IS NULL";
-        self.db.execute(text, row)?;
+        let of_file = self.db.execute(text, row)?;
         let text = "UPDATE report_envelopes SET envelope = $1
              WHERE site = $2 AND epoch = $3 AND number = $4
                AND part = (SELECT r.part FROM reports r
                             WHERE r.site = $2 AND r.epoch = $3 AND r.number = $4 AND r.digest = $5)";
+        if of_file + self.db.execute(text, row)? > 0 {
+            return Ok(());
+        }
+        let text = "SELECT part FROM reports
+             WHERE site = $1 AND epoch = $2 AND number = $3 AND digest = $4 AND part IS NOT NULL";
+        let key = params![place.site, place.epoch, number, digest];
+        let part = self.db.query_row(text, key, |row| row.get::<_, i64>(0));
+        let Some(part) = part.optional()? else {
+            return Ok(());
+        };
+        self.make_part(part)?;
+        let row = params![part, place.site, place.epoch, number, envelope];
+        let text = "INSERT INTO report_envelopes (part, site, epoch, number, envelope) VALUES ($1, $2, $3, $4, $5)";
         self.db.execute(text, row)?;
         Ok(())
     }

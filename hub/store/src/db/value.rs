@@ -181,6 +181,21 @@ impl FromColumn for Vec<u8> {
     }
 }
 
+/// Bytes, also where somebody wrote them as text: SQLite keeps what it is given.
+#[derive(Debug)]
+pub struct AnyBytes(pub Vec<u8>);
+
+impl FromColumn for AnyBytes {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Blob(bytes) => Some(Self(bytes.to_vec())),
+            Value::Text(text) => Some(Self(text.as_bytes().to_vec())),
+            // Whatever else is there is no text of a report.
+            _ => Some(Self(Vec::new())),
+        }
+    }
+}
+
 impl<T: FromColumn> FromColumn for Option<T> {
     fn from_column(value: Value<'_>) -> Option<Self> {
         match value {

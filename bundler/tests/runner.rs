@@ -13,6 +13,7 @@
 mod runner {
     pub mod backwards;
     pub mod bases;
+    pub mod branch_there;
     pub mod chain;
     pub mod check;
     pub mod cli;

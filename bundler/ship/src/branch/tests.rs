@@ -463,6 +463,7 @@ proptest! {
             record: Some(record.bytes().unwrap()),
             files: ours.iter().map(|path| (path.clone(), b"old".to_vec())).collect(),
             others: others.difference(&ours).cloned().collect(),
+            ..plan::BranchFiles::default()
         };
         let foreign = there.others.clone();
         match destination::ship(InMemory { desired: &run.desired(), there: Some(there) }) {

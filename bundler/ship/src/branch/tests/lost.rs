@@ -9,6 +9,7 @@ fn there(record: Option<Vec<u8>>, others: &[&str]) -> plan::BranchFiles {
         record,
         files: tree(&[("a/one/namespace.yaml", "1")]),
         others: others.iter().map(|path| (*path).to_owned()).collect(),
+        ..plan::BranchFiles::default()
     }
 }
 

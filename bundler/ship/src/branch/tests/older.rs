@@ -12,7 +12,7 @@ fn a_branch_with_a_record_of_before_goes_on() {
     let there = plan::BranchFiles {
         record: Some(std::fs::read(golden.join("platform.json")).unwrap()),
         files: run.tree.clone(),
-        others: BTreeSet::new(),
+        ..plan::BranchFiles::default()
     };
     let plan = |run: &Run| {
         let there = Some(there.clone());

@@ -294,10 +294,8 @@ pub(crate) fn record_report(
     if no_longer_kept {
         before_gone.extend(checked.previous());
     }
-    let mut restored = false;
-    if matches!(checked.signed, Signed::Better | Signed::Restored) {
-        restored = known.replace(checked)?;
-    }
+    let is_better = matches!(checked.signed, Signed::Better | Signed::Restored);
+    let restored = is_better && known.replace(checked)?;
     if is_on_record || no_longer_kept {
         return Ok(Ok(Taken {
             site,
@@ -361,9 +359,7 @@ pub(crate) fn record_report(
             }));
         }
     };
-    if !new {
-        restored = known.replace(checked)?;
-    }
+    let restored = !new && known.replace(checked)?;
     if new {
         add(known, checked, (&registration, begins))?;
     }

@@ -40,7 +40,8 @@ impl Store {
     /// back, [`StoreError`] when either database fails; the folder is as it was then.
     pub fn move_to(mut self, folder: &Path, address: &Address) -> Result<Moved, StoreError> {
         self.refuse_damaged()?;
-        self.read(|session| session.every_report_has_its_envelope())?;
+        let here = &self.connection;
+        (Session { db: here }).every_report_has_its_envelope()?;
         let moved = self.copy_to_server(address, |moved| {
             Located::keep(folder, address)?;
             put_aside(&folder.join(super::FILE_NAME), &folder.join(MOVED))?;

@@ -130,8 +130,7 @@ fn a_report_without_its_envelope_is_in_no_copy_or_export_that_passes_for_whole()
         .unwrap();
     let copied = copy(&hub.store, folder.path()).unwrap_err().to_string();
     let exported = audit::export(&mut hub, std::io::sink()).unwrap_err();
-    let missing =
-        "the signed text of report 7 of site `a`, numbering `e1`, is missing or not whole in the database";
+    let missing = "the signed text of report 7 of site `a`, numbering `e1`, is missing or not whole in the database";
     assert_eq!((&*copied, &*exported.to_string()), (missing, missing));
 }
 

@@ -5,6 +5,7 @@
 //! bundle (the version of a config) is compared, and the rest is shown as what it is. It decides nothing.
 
 mod asked;
+pub mod kept;
 mod of_bundles;
 mod of_pair;
 mod pack;

@@ -5,14 +5,15 @@
 
 use outhaul_bundle::hub_api::RecordedExplanation;
 
-use crate::store::{
+use outhaul_store::{
     AccessEntry, KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES,
     PackedExplanation, PutExplanation, Sender, Session, Store, StoreError, StoredExplanation,
 };
-use crate::view::explained;
+
+use super::explanation_row;
 
 /// Who brings one with the command on the hub's own machine, as it is shown: nothing that a token can be called.
-pub(crate) fn by_hand(name: &str) -> String {
+pub fn by_hand(name: &str) -> String {
     format!("{name} (command line)")
 }
 
@@ -25,7 +26,7 @@ const WAY_OUT: &str = "a token of scope admin, or `outhaul-hub import explanatio
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub(crate) fn put(
+pub fn put(
     packed: &PackedExplanation,
     session: &Session<'_>,
     sender: Sender<'_>,
@@ -69,7 +70,7 @@ pub(crate) fn put(
     let same = session.contents_of(&stored.environment, &stored.snapshot_digest)?;
     let others = same.iter().filter(|one| one.id != stored.id).count();
     Ok(Ok(RecordedExplanation {
-        explanation: explained::explanation_row(&stored),
+        explanation: explanation_row(&stored),
         new,
         others: others as u64,
         removed,
@@ -78,18 +79,18 @@ pub(crate) fn put(
 
 /// Why there is no room.
 #[derive(Debug)]
-pub(crate) struct Full {
+pub struct Full {
     /// Which bound it is.
-    pub(crate) rule: &'static str,
+    pub rule: &'static str,
     /// A sentence for whoever sent it, with what to do.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Whether the same sender was the last that sent this document.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub(crate) fn is_again(
+pub fn is_again(
     packed: &PackedExplanation,
     session: &Session<'_>,
     by: &str,
@@ -99,7 +100,7 @@ pub(crate) fn is_again(
 }
 
 /// What stands in the log of who did what.
-pub(crate) fn entry_of(done: &RecordedExplanation) -> String {
+pub fn entry_of(done: &RecordedExplanation) -> String {
     let row = &done.explanation;
     let removed = match done.removed {
         0 => String::new(),
@@ -115,7 +116,7 @@ pub(crate) fn entry_of(done: &RecordedExplanation) -> String {
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub(crate) fn remove(
+pub fn remove(
     store: &mut Store,
     digest: &str,
     entry: impl FnOnce(String) -> AccessEntry,
@@ -137,7 +138,7 @@ pub(crate) fn remove(
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub(crate) fn remove_old(
+pub fn remove_old(
     store: &mut Store,
     before_ms: i64,
     entry: &AccessEntry,

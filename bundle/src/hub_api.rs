@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 mod affected;
 mod alerts;
+mod bounds;
 mod bundles;
+mod checks;
 mod explanation;
 mod faults;
 mod kalypso;
@@ -27,6 +29,9 @@ pub use affected::{
 };
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use bundles::{BundleRow, BundleSites, BundleSizes};
+pub use checks::{
+    CheckAnswer, CheckOutcome, CheckRequest, CheckRule, MAX_CHECK_BYTES, MAX_CHECK_DETAIL_BYTES,
+};
 pub use explanation::{
     AssignedPair, AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, ExplanationAnswer,
     ExplanationError, ExplanationRow, MAX_EXPLANATION_BYTES, MAX_EXPLANATION_FILE_BYTES,
@@ -57,6 +62,8 @@ pub mod path {
     pub const ASSIGNMENTS: &str = "/api/v1/assignments";
     /// Takes bundles; answers which are on record: [`BundleRow`](super::BundleRow)s.
     pub const BUNDLES: &str = "/api/v1/bundles";
+    /// Takes the outcome of a check: a [`CheckRequest`](super::CheckRequest); answers with a [`CheckAnswer`](super::CheckAnswer).
+    pub const CHECKS: &str = "/api/v1/checks";
     /// Why one pair is assigned or not, and its values: an [`ExplanationAnswer`](super::ExplanationAnswer).
     pub const EXPLANATION: &str = "/api/v1/explanation";
     /// Takes what `outhaul explain --whole` wrote; answers which are on record: [`ExplanationRow`](super::ExplanationRow)s.

@@ -14,7 +14,7 @@ use crate::time::{self, DAY_MS};
 /// Nothing is let be for longer; whoever needs longer should revoke the site.
 const LONGEST_MS: i64 = 366 * DAY_MS;
 
-/// Puts an approval, hold, waiver, deferral or withdrawal on record; returns its number, and what should be known of it.
+/// Puts an approval, outcome of a check, hold, waiver, deferral or withdrawal on record; returns its number, and what should be known of it.
 ///
 /// # Errors
 /// [`HubError::Usage`] when it is about something that is not there; nothing was changed.
@@ -29,7 +29,7 @@ pub fn record(session: &Session<'_>, act: &Act) -> Result<(i64, Option<String>),
 /// [`HubError::Usage`] when it is not.
 pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubError> {
     match act.kind {
-        ActKind::Approve | ActKind::Hold => {
+        ActKind::Approve | ActKind::Check | ActKind::Hold => {
             let environment = act.environment.as_deref().unwrap_or_default();
             if !session.environments()?.is_empty() {
                 known_environment(session, environment)
@@ -74,7 +74,7 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
 
 fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubError> {
     let problem = match session.act(id)? {
-        None => format!("there is no approval, hold, waiver or deferral {id}"),
+        None => format!("there is no approval, hold, waiver, deferral or outcome of a check {id}"),
         Some((found, _)) if found.kind == ActKind::Withdraw => {
             format!("{id} is a withdrawal, which stays")
         }
@@ -92,7 +92,7 @@ fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubErr
     };
     Err(usage(
         problem,
-        "`outhaul-hub approvals` lists them; nothing was changed",
+        "`outhaul-hub approvals --all` lists them; nothing was changed",
     ))
 }
 
@@ -110,43 +110,6 @@ pub fn until(text: &str, what: &str, now_ms: i64) -> Result<i64, HubError> {
         ));
     }
     Ok(until_ms)
-}
-
-/// What was decided, without who and why.
-pub fn sentence(act: &Act) -> String {
-    let until = act
-        .until_ms
-        .map_or_else(String::new, |ms| format!(" until {}", time::rfc3339(ms)));
-    let site = act.site.as_deref().unwrap_or_default();
-    let environment = act.environment.as_deref().unwrap_or_default();
-    match act.kind {
-        ActKind::Approve => format!(
-            "base {} of `{environment}` is approved{until}",
-            gate::short(act.commit.as_deref().unwrap_or_default())
-        ),
-        ActKind::Choose => format!(
-            "the machine of report {} is site `{site}`",
-            gate::short(act.chosen.as_deref().unwrap_or_default())
-        ),
-        ActKind::Clock => format!(
-            "the clock was ahead until decision {}",
-            act.chosen.as_deref().unwrap_or_default()
-        ),
-        ActKind::Defer => format!("site `{site}` is deferred{until}"),
-        ActKind::Hold => match &act.commit {
-            Some(commit) => format!(
-                "promotions of base {} from `{environment}` are held{until}",
-                gate::short(commit)
-            ),
-            None => format!("promotions from `{environment}` are held{until}"),
-        },
-        ActKind::Lost => format!(
-            "the signed text of report {} of site `{site}` is lost",
-            act.lost_report().map_or(0, |(_, _, number)| number)
-        ),
-        ActKind::Waive => format!("site `{site}` is waived{until}"),
-        ActKind::Withdraw => format!("{} is withdrawn", act.withdraws.unwrap_or_default()),
-    }
 }
 
 /// That no site has this name, with the one that was meant most likely.

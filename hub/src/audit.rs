@@ -6,7 +6,9 @@
 use std::io::Write;
 
 use outhaul_bundle::digest::HashingWriter;
-use outhaul_gate::audit::{AuditLine, End, FORMAT, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6};
+use outhaul_gate::audit::{
+    AuditLine, End, FORMAT, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
+};
 use serde::Serialize;
 
 use crate::error::HubError;
@@ -69,6 +71,7 @@ pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
     hub.store.read_all(|session| {
         // A verifier of before reads what a hub that removed nothing writes. One that begins to remove meanwhile is not seen here.
         let format = match session.removals(1)?.is_empty() {
+            _ if session.has_checks()? => FORMAT_7,
             _ if session.has_lost_texts()? => FORMAT_6,
             _ if session.has_said_of_clock()? => FORMAT_5,
             _ if session.has_registered_again()? => FORMAT_4,

@@ -12,6 +12,7 @@ mod audit;
 mod backup;
 mod caller;
 mod carry;
+mod check;
 mod choose;
 mod clock;
 mod compact;
@@ -98,6 +99,7 @@ enum Command {
     Alerts(alerts::Args),
     Caller(caller::Args),
     Carry(carry::Args),
+    Check(check::Args),
     Choose(choose::Args),
     Clock(clock::Args),
     Explanation(explanations::Args),
@@ -165,6 +167,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Restore(args) => backup::restore(&common, &args),
         Command::Caller(args) => caller::run(&common, &args),
         Command::Carry(args) => carry::run(&common, &args),
+        Command::Check(args) => check::run(&common, &args),
         Command::Choose(args) => choose::run(&common, &args),
         Command::Clock(args) => clock::run(&common, &args),
         Command::Explanation(args) => explanations::run(&common, &args),

@@ -10,6 +10,7 @@ mod advisories;
 mod api;
 mod body;
 mod bundles;
+mod checks;
 mod clock_log;
 mod counters;
 mod door;

@@ -14,6 +14,7 @@ mod asked;
 mod audited;
 mod bad_input;
 mod carried;
+mod checks;
 mod clocks;
 mod damaged;
 mod explanations;

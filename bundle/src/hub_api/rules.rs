@@ -9,7 +9,8 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_AGE_HOURS, QUORUM_PERCENT};
+use super::bounds::{MAX_ENTRIES, within};
+use super::{CheckRule, MAX_AGE_HOURS, QUORUM_PERCENT};
 
 /// How long sites must have confirmed, in hours.
 pub const SOAK_HOURS: RangeInclusive<u32> = 1..=8_760;
@@ -17,8 +18,6 @@ pub const SOAK_HOURS: RangeInclusive<u32> = 1..=8_760;
 pub const MIN_SITES: RangeInclusive<u32> = 1..=1_000_000;
 /// How many people must approve.
 pub const APPROVALS: RangeInclusive<u32> = 1..=100;
-/// Most entries of one list of rules.
-pub const MAX_ENTRIES: usize = 100;
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
@@ -42,6 +41,9 @@ pub struct GateRules {
     /// Who must approve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalRule>,
+    /// Checks that must have passed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckRule>,
     /// Times at which the gate is closed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<ClosedTime>,
@@ -211,6 +213,7 @@ impl GateRules {
             rule.check()?;
         }
         for (what, count) in [
+            ("checks", self.checks.len()),
             ("closed", self.closed.len()),
             ("windows", self.windows.len()),
             ("parts", self.parts.len()),
@@ -221,6 +224,7 @@ impl GateRules {
                 ));
             }
         }
+        CheckRule::check_all(&self.checks)?;
         self.closed.iter().try_for_each(ClosedTime::check)?;
         self.windows.iter().try_for_each(PromotionWindow::check)?;
         self.parts.iter().try_for_each(PartRule::check)
@@ -349,17 +353,6 @@ impl PartRule {
     }
 }
 
-fn within(what: &str, value: Option<u32>, range: &RangeInclusive<u32>) -> Result<(), String> {
-    match value {
-        Some(value) if !range.contains(&value) => Err(format!(
-            "{what} is {} to {}, not {value}",
-            range.start(),
-            range.end()
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// The day of the week of a time.
 fn day_of(at_ms: i64) -> Day {
     // The first of January 1970 was a Thursday.
@@ -433,68 +426,4 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_as_the_calendar_has_them() {
-        assert_eq!(time_ms("1970-01-01"), Some(0));
-        assert_eq!(time_ms("2026-11-22T16:13:39Z"), Some(1_795_364_019_000));
-        assert_eq!(time_ms("2024-02-29"), Some(1_709_164_800_000));
-        for wrong in [
-            "2026-02-29",
-            "2026-13-01",
-            "2026-1-1",
-            "2026-12-20T18:00",
-            "2026-12-20T24:00:00Z",
-            "x",
-            "",
-        ] {
-            assert_eq!(time_ms(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_window_holds_its_days_and_minutes_only() {
-        let window = PromotionWindow {
-            days: BTreeSet::from([Day::Mon]),
-            from: "08:00".into(),
-            until: "17:00".into(),
-        };
-        let at = |text| window.holds(time_ms(text).unwrap());
-        assert!(at("2026-11-23T08:00:00Z") && at("2026-11-23T16:59:59Z"));
-        assert!(!at("2026-11-23T17:00:00Z") && !at("2026-11-22T09:00:00Z"));
-        let night = PromotionWindow {
-            from: "22:00".into(),
-            until: "06:00".into(),
-            ..window
-        };
-        night.check().unwrap_err();
-        assert!(!night.holds(0));
-    }
-
-    #[test]
-    fn rules_that_cannot_hold_are_refused_and_unknown_ones_too() {
-        serde_json::from_str::<GateRules>("{\"sokehours\": 3}").unwrap_err();
-        let approvals = |needed, by: &[&str]| GateRules {
-            approvals: Some(ApprovalRule {
-                needed,
-                by: by.iter().map(|name| (*name).to_owned()).collect(),
-            }),
-            ..GateRules::default()
-        };
-        approvals(1, &["ann"]).check().unwrap();
-        approvals(2, &["ann"]).check().unwrap_err();
-        approvals(0, &["ann"]).check().unwrap_err();
-        let rules = GateRules {
-            soak_hours: Some(0),
-            ..GateRules::default()
-        };
-        rules.check().unwrap_err();
-        let rules = GateRules {
-            parts: vec![PartRule::default()],
-            ..GateRules::default()
-        };
-        rules.check().unwrap_err();
-    }
-}
+mod tests;

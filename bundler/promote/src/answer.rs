@@ -289,6 +289,20 @@ fn asked(rules: &GateRules, answer: &Decision) -> Result<(), String> {
             return contradicts(&format!("has {given} approvals, where {needed} are needed"));
         }
     }
+    for check in &rules.checks {
+        let name = check.rule();
+        match answer.rules.iter().find(|rule| rule.rule == name) {
+            None => {
+                return Err(format!(
+                    "it did not apply the rule `{name}` of the promotion policy"
+                ));
+            }
+            Some(rule) if rule.evidence.is_empty() => {
+                return contradicts(&format!("has no outcome of check `{}`", check.name));
+            }
+            Some(_) => {}
+        }
+    }
     let at_ms = time_ms(&answer.decided_at).unwrap_or_default();
     let is_closed = |span: (i64, i64)| (span.0..span.1).contains(&at_ms);
     if rules

@@ -16,6 +16,8 @@ pub enum Scope {
     Record,
     /// Send what nobody signed: explanations of renderings.
     Ingest,
+    /// State the outcomes of checks, which gates count where a rule asks for them.
+    Check,
     /// Approve, hold, waive, defer and withdraw.
     Approve,
     /// Everything above, and see who did what.
@@ -24,20 +26,22 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Read,
         Self::Record,
         Self::Ingest,
+        Self::Check,
         Self::Approve,
         Self::Admin,
     ];
 
-    /// `read`, `record`, `ingest`, `approve` or `admin`.
+    /// `read`, `record`, `ingest`, `check`, `approve` or `admin`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Record => "record",
             Self::Ingest => "ingest",
+            Self::Check => "check",
             Self::Approve => "approve",
             Self::Admin => "admin",
         }
@@ -64,7 +68,7 @@ pub struct UnknownScope(pub String);
 impl fmt::Display for UnknownScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is not a scope: ", self.0)?;
-        f.write_str("read, record, ingest, approve and admin are")
+        f.write_str("read, record, ingest, check, approve and admin are")
     }
 }
 
@@ -125,12 +129,13 @@ mod tests {
     use super::*;
 
     /// What each scope covers, in the order of `Scope::ALL`.
-    const COVERED: [(Scope, [bool; 5]); 5] = [
-        (Scope::Read, [true, false, false, false, false]),
-        (Scope::Record, [true, true, false, false, false]),
-        (Scope::Ingest, [false, false, true, false, false]),
-        (Scope::Approve, [true, false, false, true, false]),
-        (Scope::Admin, [true, true, true, true, true]),
+    const COVERED: [(Scope, [bool; 6]); 6] = [
+        (Scope::Read, [true, false, false, false, false, false]),
+        (Scope::Record, [true, true, false, false, false, false]),
+        (Scope::Ingest, [false, false, true, false, false, false]),
+        (Scope::Check, [false, false, false, true, false, false]),
+        (Scope::Approve, [true, false, false, false, true, false]),
+        (Scope::Admin, [true, true, true, true, true, true]),
     ];
 
     #[test]

@@ -10,8 +10,8 @@ use std::io::BufRead;
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
-    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, Link,
-    MAX_LINE_BYTES, Recorded,
+    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
+    Link, MAX_LINE_BYTES, Recorded,
 };
 use outhaul_gate::facts::{Act, Conflict, Restored};
 use outhaul_gate::fold::Removed;
@@ -175,9 +175,13 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is not a header".to_owned()));
     };
-    if ![FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6].contains(&&*format) {
+    if ![
+        FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
+    ]
+    .contains(&&*format)
+    {
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT_6}`, `{FORMAT_5}`, `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
+            "its format is `{}`, this program reads `{FORMAT_7}`, `{FORMAT_6}`, `{FORMAT_5}`, `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
             format.chars().take(40).collect::<String>()
         )));
     }
@@ -206,7 +210,7 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
 impl Export {
     /// What only a later format has. `may`: whether it is not there, or this file is of one.
     fn of_format(&mut self, at: u64, may: bool, what: &str) {
-        if !may && ![FORMAT_4, FORMAT_5, FORMAT_6].contains(&&*self.format) {
+        if !may && ![FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7].contains(&&*self.format) {
             let format = &self.format;
             let what = format!("a file of format `{format}` states no {what}");
             self.problem(at, what);

@@ -22,6 +22,8 @@ pub const FORMAT_4: &str = "outhaul-audit/4";
 pub const FORMAT_5: &str = "outhaul-audit/5";
 /// The same with entries about reports whose signed text is lost: where a hub has some.
 pub const FORMAT_6: &str = "outhaul-audit/6";
+/// The same with outcomes of checks: where a hub has some.
+pub const FORMAT_7: &str = "outhaul-audit/7";
 /// The format before it, which is still read: without conflicts, restores and missing reports.
 pub const FORMAT_1: &str = "outhaul-audit/1";
 /// The payload type of its last line, an envelope of [`End`].
@@ -141,7 +143,7 @@ pub enum AuditLine {
         /// The digest of the backup's file.
         digest: String,
     },
-    /// An approval, choice, waiver, deferral or withdrawal.
+    /// An approval, choice, waiver, deferral, withdrawal or outcome of a check.
     Act {
         /// What was decided.
         act: Act,

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use outhaul_bundle::{Digest, Index};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+
+mod act;
+
+pub use act::{Act, ActKind, StatedCheck};
 
 /// What the hub knows of one site now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -353,142 +356,5 @@ impl Restored {
     /// Whether a report counts: it came after the restore, and was made not before the backup.
     pub fn counts(&self, received_ms: i64, made_ms: i64) -> bool {
         received_ms > self.at_ms && made_ms >= self.backup_ms
-    }
-}
-
-/// What kind of decision it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActKind {
-    /// A person approves the promotion of a commit.
-    Approve,
-    /// A person chooses which of two machines with one key is the site.
-    Choose,
-    /// A person states that the hub's clock was ahead when decisions on record were made.
-    Clock,
-    /// A site is expected later, by a deadline.
-    Defer,
-    /// Nothing is promoted from an environment, until it is withdrawn or ends.
-    Hold,
-    /// A person states that the signed text of a report on record is lost.
-    Lost,
-    /// Gates go on without a site, until a moment.
-    Waive,
-    /// An earlier entry holds no more.
-    Withdraw,
-}
-
-impl ActKind {
-    /// Every kind.
-    pub const ALL: [Self; 8] = [
-        Self::Approve,
-        Self::Choose,
-        Self::Clock,
-        Self::Defer,
-        Self::Hold,
-        Self::Lost,
-        Self::Waive,
-        Self::Withdraw,
-    ];
-
-    /// `approve`, `choose`, `clock`, `defer`, `hold`, `lost`, `waive` or `withdraw`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Choose => "choose",
-            Self::Clock => "clock",
-            Self::Defer => "defer",
-            Self::Hold => "hold",
-            Self::Lost => "lost",
-            Self::Waive => "waive",
-            Self::Withdraw => "withdraw",
-        }
-    }
-}
-
-/// One decision of a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Act {
-    /// Its number.
-    pub id: i64,
-    /// What kind.
-    pub kind: ActKind,
-    /// The environment, of an approval or a hold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    /// The base commit, of an approval or of a hold of one commit only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// The site, of a waiver, deferral or choice.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-    /// When it ends, milliseconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until_ms: Option<i64>,
-    /// The number of the entry that it withdraws.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withdraws: Option<i64>,
-    /// The report of the machine that is the site, of a choice; the number of the newest decision whose time does not count, of an
-    /// entry about the clock; number and digest of the report, of an entry about a text that is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chosen: Option<String>,
-    /// The numbering that is the site's from then on, of a choice; absent where that machine has yet to begin one. That of the report, of an
-    /// entry about a text that is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<String>,
-    /// Why.
-    pub reason: String,
-    /// Who decided.
-    pub by: String,
-    /// When, milliseconds since 1970.
-    pub at_ms: i64,
-}
-
-impl Act {
-    /// An entry that is not recorded yet.
-    pub fn new(kind: ActKind, by: &str, reason: &str, at_ms: i64) -> Self {
-        Self {
-            id: 0,
-            kind,
-            environment: None,
-            commit: None,
-            site: None,
-            until_ms: None,
-            withdraws: None,
-            chosen: None,
-            epoch: None,
-            reason: reason.to_owned(),
-            by: by.to_owned(),
-            at_ms,
-        }
-    }
-
-    /// The report whose signed text it states to be lost: site, numbering and number.
-    pub fn lost_report(&self) -> Option<(&str, &str, u64)> {
-        let number = self.chosen.as_deref()?.split_once(' ')?.0.parse().ok()?;
-        let lost = (self.site.as_deref()?, self.epoch.as_deref()?, number);
-        (self.kind == ActKind::Lost).then_some(lost)
-    }
-
-    /// What it states of a report whose signed text is lost, in a sentence's part; empty of any other entry.
-    pub fn lost_sentence(&self) -> String {
-        self.lost_report()
-            .map_or_else(String::new, |(site, _, number)| {
-                format!(
-                    "the signed text of report {number} of site `{site}` is lost, as {} states in entry {}: {}",
-                    self.by, self.id, self.reason
-                )
-            })
-    }
-
-    /// When it ends, milliseconds since 1970; the beginning of time where nobody said.
-    pub fn until_ms(&self) -> i64 {
-        self.until_ms.unwrap_or(0)
-    }
-
-    /// The digest of the entry in its chain.
-    pub fn digest(&self, previous: &str) -> String {
-        Digest::of(json!([previous, self]).to_string().as_bytes()).to_string()
     }
 }

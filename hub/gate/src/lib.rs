@@ -9,6 +9,7 @@
 //! that a site reports of a failure ever opens it. A rule can only close it. It reads no store and no clock.
 
 pub mod audit;
+mod checks;
 pub mod conflict;
 pub mod facts;
 pub mod fold;

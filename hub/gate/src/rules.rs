@@ -11,6 +11,7 @@ use outhaul_bundle::hub_api::{
 };
 
 use super::{Facts, GateQuestion};
+use crate::checks;
 use crate::facts::{Act, ActKind};
 use crate::time::{self, HOUR_MS};
 
@@ -113,6 +114,7 @@ pub(super) fn asked(
     if let Some(rule) = &rules.approvals {
         found.push(approvals(question, facts, rule));
     }
+    found.extend(checks::asked(question, facts));
     found.extend(held(question, facts));
     if !rules.closed.is_empty() {
         found.push(closed(question.now_ms, &rules.closed));

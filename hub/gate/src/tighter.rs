@@ -3,7 +3,9 @@
 //! What comes in: the rules of a step that are on record, and those that a question brings. What goes out: rules that ask
 //! for all that either asks for, and the names of what the question asked less for. Pure; it decides nothing.
 
-use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow};
+use outhaul_bundle::hub_api::{
+    ApprovalRule, CheckRule, ClosedTime, GateRules, PartRule, PromotionWindow,
+};
 
 use crate::DEFAULT_MAX_AGE_HOURS;
 
@@ -39,6 +41,7 @@ pub fn of(recorded: &GateRules, asked: &GateRules) -> (GateRules, Vec<&'static s
             &mut less,
         ),
         approvals: approvals(recorded, asked, &mut less),
+        checks: checks(recorded, asked, &mut less),
         closed: closed(recorded, asked, &mut less),
         windows: windows(recorded, asked, &mut less),
         parts: parts(recorded, asked, &mut less),
@@ -76,6 +79,34 @@ fn approvals(
     }
     less.push("approvals");
     Some(known.clone())
+}
+
+/// Each check once: as the question has it, or as it is on record where the question asks for less.
+fn checks(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<CheckRule> {
+    let age = |rule: &CheckRule| rule.max_age_hours.unwrap_or(u32::MAX);
+    let covers = |known: &CheckRule, new: &CheckRule| {
+        age(new) <= age(known)
+            && (known.by.is_empty() || (!new.by.is_empty() && new.by.is_subset(&known.by)))
+    };
+    let mut all = asked.checks.clone();
+    let mut is_less = false;
+    for known in &recorded.checks {
+        match all.iter_mut().find(|new| new.name == known.name) {
+            Some(new) if covers(known, new) => {}
+            Some(new) => {
+                is_less = true;
+                *new = known.clone();
+            }
+            None => {
+                is_less = true;
+                all.push(known.clone());
+            }
+        }
+    }
+    if is_less {
+        less.push("checks");
+    }
+    all
 }
 
 fn closed(
@@ -158,11 +189,20 @@ mod tests {
         }
     }
 
+    fn check(max_age_hours: Option<u32>, by: &[&str]) -> CheckRule {
+        CheckRule {
+            name: "scan".into(),
+            max_age_hours,
+            by: by.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
     #[test]
     fn each_rule_is_the_tighter_one_and_what_asks_for_less_is_named() {
         let recorded = GateRules {
             max_age_hours: Some(24),
             quorum_percent: Some(80),
+            checks: vec![check(Some(24), &["ci", "ann"])],
             min_sites: Some(3),
             soak_hours: Some(12),
             approvals: Some(approved(2, &["ann", "bob", "cid"])),
@@ -187,6 +227,7 @@ mod tests {
                 "min_sites",
                 "soak_hours",
                 "approvals",
+                "checks",
                 "windows"
             ]
         );
@@ -195,6 +236,7 @@ mod tests {
             quorum_percent: Some(100),
             soak_hours: Some(24),
             approvals: Some(approved(2, &["ann", "bob"])),
+            checks: vec![check(Some(1), &["ci"])],
             windows: vec![PromotionWindow {
                 days: [].into(),
                 from: "09:00".into(),
@@ -205,5 +247,20 @@ mod tests {
         assert_eq!(of(&recorded, &tighter), (tighter.clone(), vec![]));
         assert_eq!(of(&recorded, &recorded), (recorded.clone(), vec![]));
         assert_eq!(of(&tighter, &recorded).0, tighter);
+        for looser in [
+            check(None, &["ci"]),
+            check(Some(1), &[]),
+            check(Some(1), &["eve"]),
+        ] {
+            let asked = GateRules {
+                checks: vec![looser],
+                ..recorded.clone()
+            };
+            let (rules, less) = of(&recorded, &asked);
+            assert_eq!(
+                (rules.checks, less),
+                (recorded.checks.clone(), vec!["checks"])
+            );
+        }
     }
 }

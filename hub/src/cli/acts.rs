@@ -7,7 +7,7 @@ use outhaul_kit::text::one_full_line;
 use serde_json::json;
 
 use super::{Common, Output, print};
-use crate::acting::{self, sentence, until};
+use crate::acting::{self, until};
 use crate::error::HubError;
 use crate::gate;
 use crate::store::{Act, ActKind, StoreError};
@@ -215,7 +215,7 @@ pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
                 print::data(&format!(
                     "{}: {} by {}, {at}: {}{}",
                     act.id,
-                    sentence(act),
+                    act.sentence(),
                     act.by,
                     act.reason,
                     match restored.is_some_and(|restored| !restored.holds(act)) {
@@ -238,7 +238,7 @@ fn print_recorded(common: &Common, id: i64, act: &Act) {
                 "commit": act.commit, "withdraws": act.withdraws, "until": until, "by": act.by,
             }));
         }
-        Output::Text => print::data(&format!("{} (number {id} on record)", sentence(act))),
+        Output::Text => print::data(&format!("{} (number {id} on record)", act.sentence())),
     }
 }
 

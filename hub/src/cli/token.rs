@@ -30,8 +30,8 @@ enum TokenCommand {
     /// Make a token and print it, once
     #[command(
         after_help = "Scopes:\n  read     look at pages and lists, ask gates\n  record   read, and have gates' answers put on \
-                      record under this name\n  ingest   send explanations of renderings, which nobody signs\n  approve  read, \
-                      and approve, hold, waive, defer, withdraw on the pages\n  admin    all of these, bring advisories, and see who did what\n\n\
+                      record under this name\n  ingest   send explanations of renderings, which nobody signs\n  check    state outcomes \
+                      of checks, which gates count where a rule asks for them\n  approve  read, and approve, hold, waive, defer, withdraw on the pages\n  admin    all of these, bring advisories, and see who did what\n\n\
                       Examples:\n  outhaul-hub token create alice --scope approve --state hub\n  (umask 077; outhaul-hub token \
                       create ci --scope record --expires never --state hub > ci.token)"
     )]

@@ -155,6 +155,7 @@ fn is_open(method: &Method, at: &str) -> bool {
 fn needed(method: &Method, at: &str) -> Scope {
     match *method {
         Method::POST if at == path::EXPLANATIONS => Scope::Ingest,
+        Method::POST if at == path::CHECKS => Scope::Check,
         _ => Scope::Read,
     }
 }
@@ -392,9 +393,10 @@ async fn refused(
         let to = format!("/login?next={}", escaped(wanted));
         return (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
     }
-    let (doing, scope) = match is_write && at == path::EXPLANATIONS {
-        true => ("sending an explanation to", Scope::Ingest),
-        false => ("reading", Scope::Read),
+    let (doing, scope) = match at {
+        path::EXPLANATIONS if is_write => ("sending an explanation to", Scope::Ingest),
+        path::CHECKS if is_write => ("stating the outcome of a check at", Scope::Check),
+        _ => ("reading", Scope::Read),
     };
     let text = format!(
         "{doing} this hub needs a token: send `Authorization: Bearer TOKEN` (for `outhaul`: the file that \

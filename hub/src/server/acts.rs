@@ -123,8 +123,8 @@ fn view(session: &Session<'_>, act: &Act, now_ms: i64) -> Result<ActView, HubErr
         .collect();
     let seen = serde_json::json!([environment, reaches, withdrawn]).to_string();
     Ok(ActView {
-        sentence: acting::sentence(act),
-        withdrawn: withdrawn.as_ref().map(acting::sentence),
+        sentence: act.sentence(),
+        withdrawn: withdrawn.as_ref().map(Act::sentence),
         act: act.clone(),
         environment,
         board,
@@ -244,7 +244,7 @@ async fn record(
     }
     if filled.problem.is_none() {
         let seen = text("seen");
-        let entry = visitor.entry(act.kind.as_str(), acting::sentence(&act), true);
+        let entry = visitor.entry(act.kind.as_str(), act.sentence(), true);
         let act = act.clone();
         let done = shared.change(move |hub| {
             let done = hub.store.write(|session| {
@@ -295,7 +295,9 @@ fn ends(act: &Act, until: Option<&str>, now_ms: i64) -> Result<Option<i64>, Stri
         ActKind::Hold => ("a hold", false),
         ActKind::Waive => ("a waiver", true),
         ActKind::Defer => ("a deferral", true),
-        ActKind::Withdraw | ActKind::Choose | ActKind::Clock | ActKind::Lost => return Ok(None),
+        ActKind::Withdraw | ActKind::Check | ActKind::Choose | ActKind::Clock | ActKind::Lost => {
+            return Ok(None);
+        }
     };
     match until {
         None if is_needed => Err(format!("Give the time at which {what} ends.")),

@@ -31,8 +31,8 @@ use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
-    access, acts, advisories, bundles as on_record, explanations, faults, gates, kalypso, lists,
-    login, metrics, pages, people, removals, reported, values,
+    access, acts, advisories, bundles as on_record, checks, explanations, faults, gates, kalypso,
+    lists, login, metrics, pages, people, removals, reported, values,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -58,6 +58,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::assignments))
         .routes(routes!(lists::refusals))
         .routes(routes!(explanations::all, explanations::take))
+        .routes(routes!(checks::take))
         .routes(routes!(explanations::of_pair))
         .routes(routes!(explanations::platform))
         .routes(routes!(faults::of_site))

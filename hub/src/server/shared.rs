@@ -49,6 +49,8 @@ const LOGINS_A_MINUTE: usize = 20;
 const RECORDED_A_MINUTE: usize = 60;
 /// Explanations that one token sends in one minute.
 const EXPLAINED_A_MINUTE: usize = 60;
+/// Outcomes of checks that one token may state within a minute.
+const CHECKED_A_MINUTE: usize = 60;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -82,6 +84,8 @@ pub(super) struct Shared {
     pub(super) recorded: Rate,
     /// Explanations that each sends.
     pub(super) explained: Rate,
+    /// Outcomes of checks that each states.
+    pub(super) checked: Rate,
     /// One explanation is checked at a time: it takes long, and reports do not wait for it.
     explaining: Arc<Semaphore>,
     refusals: Mutex<(i64, u32)>,
@@ -154,6 +158,7 @@ impl Shared {
             begun: Rate::new(LOGINS_A_MINUTE, "logins"),
             recorded: Rate::new(RECORDED_A_MINUTE, "new answers of gates on record"),
             explained: Rate::new(EXPLAINED_A_MINUTE, "explanations"),
+            checked: Rate::new(CHECKED_A_MINUTE, "outcomes of checks"),
             explaining: Arc::new(Semaphore::new(1)),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),

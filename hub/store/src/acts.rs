@@ -1,4 +1,4 @@
-//! What people decided about gates: approvals, waivers, deferrals, and what of it was withdrawn.
+//! What people decided about gates, and outcomes of checks: approvals, waivers, deferrals, and what of it was withdrawn.
 //!
 //! What comes in: who decided what, why, and until when. What goes out: the same, in the order in which it was
 //! recorded. Nothing is changed or removed: a withdrawal is a separate entry, and each entry names the digest
@@ -68,7 +68,7 @@ impl Session<'_> {
         found.map(|(act, is)| Ok((act?, is))).transpose()
     }
 
-    /// What was not withdrawn, but for withdrawals, choices, what is said of the clock or of lost texts, and for what ended by itself before `now_ms`. Deferrals stay: after
+    /// What was not withdrawn, but for withdrawals, choices, outcomes of checks, what is said of the clock or of lost texts, and for what ended by itself before `now_ms`. Deferrals stay: after
     /// their deadline they close a gate.
     ///
     /// # Errors
@@ -76,11 +76,37 @@ impl Session<'_> {
     pub fn acts_in_force(&self, now_ms: i64) -> Result<Vec<Act>, StoreError> {
         let text = format!(
             "SELECT {COLUMNS} FROM gate_acts a
-              WHERE kind NOT IN ('withdraw', 'choose', 'clock', 'lost') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
+              WHERE kind NOT IN ('withdraw', 'choose', 'check', 'clock', 'lost') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
                 AND NOT EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
               ORDER BY id"
         );
         self.acts_by(&text, params![now_ms])
+    }
+
+    /// The outcomes of checks of a commit in an environment that were not withdrawn: of each check the newest by each who stated
+    /// one, so that a check that is repeated does not make gates slower.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn checks_of(&self, environment: &str, commit: &str) -> Result<Vec<Act>, StoreError> {
+        let text = format!(
+            "SELECT {COLUMNS} FROM gate_acts WHERE id IN
+                (SELECT MAX(id) FROM gate_acts a
+                  WHERE kind = 'check' AND environment = $1 AND base_commit = $2
+                    AND NOT EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
+                  GROUP BY chosen, by_name)
+              ORDER BY id"
+        );
+        self.acts_by(&text, params![environment, commit])
+    }
+
+    /// Whether an outcome of a check is on record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn has_checks(&self) -> Result<bool, StoreError> {
+        let text = "SELECT EXISTS (SELECT 1 FROM gate_acts WHERE kind = 'check')";
+        Ok(self.db.query_row(text, [], |row| row.get(0))?)
     }
 
     /// The newest entries, withdrawals included, the newest first.

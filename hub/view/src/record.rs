@@ -282,8 +282,12 @@ impl EnvironmentRecord {
             wanted.insert(key, list);
         }
         let well_since = well_since(session, question, &sites, &bundles)?;
+        let mut acts = session.acts_in_force(question.now_ms)?;
+        if !question.rules.checks.is_empty() {
+            acts.extend(session.checks_of(&question.environment, &question.commit)?);
+        }
         Ok(Self {
-            acts: session.acts_in_force(question.now_ms)?,
+            acts,
             sites,
             bundles,
             wanted,

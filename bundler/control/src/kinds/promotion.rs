@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES, PartRule,
-    PromotionWindow, QUORUM_PERCENT, SOAK_HOURS,
+    APPROVALS, ApprovalRule, CheckRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES,
+    PartRule, PromotionWindow, QUORUM_PERCENT, SOAK_HOURS,
 };
 use outhaul_bundle::name::Name;
 
@@ -36,6 +36,7 @@ const TIMEOUT: &str = "timeoutMinutes";
 const PERCENT: &str = "minConfirmedPercent";
 const SITES: &str = "minConfirmedSites";
 const SOAK: &str = "soakHours";
+const CHECK_AGE: &str = "maxAgeHours";
 const AGE: &str = "maxReportAgeHours";
 
 pub(super) fn described() -> KindSchema {
@@ -67,6 +68,7 @@ pub(super) fn described() -> KindSchema {
                 must("by", "Who may approve.", some(text("alice"))),
             ]),
         ),
+        check_list(),
         may(
             "closedTimes",
             "Times at which nothing is promoted.",
@@ -130,6 +132,26 @@ pub(super) fn described() -> KindSchema {
         "What the step from one environment to the next needs; it lies in `.environments/` on the main branch.",
         LABELS,
         object(fields),
+    )
+}
+
+fn check_list() -> Field {
+    may(
+        "checks",
+        "Checks of the commit that must have passed: their outcomes are stated at the hub (`outhaul-hub check`, or over HTTP).",
+        list(object(vec![
+            must("name", "Its name.", pattern(HOOK_NAME, "scan")),
+            may(
+                CHECK_AGE,
+                "How old its newest outcome may be, in hours; any age when left out.",
+                whole(MAX_AGE_HOURS),
+            ),
+            may(
+                "by",
+                "Whose outcomes count; everybody's whom the hub lets state one when left out.",
+                some(text("ci")),
+            ),
+        ])),
     )
 }
 
@@ -247,6 +269,7 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
         None => Some(None),
         Some(node) => approvals(reader, spec, node).map(Some),
     };
+    let checks = checks(reader, spec);
     let closed = each(reader, spec, "closedTimes", |reader, fields| {
         let (from, until) = (reader.text(fields, "from"), reader.text(fields, "until"));
         let reason = optional(reader, fields, "reason");
@@ -299,9 +322,32 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
         min_sites,
         soak_hours,
         approvals: approvals?,
+        checks: checks?,
         closed: closed?,
         windows: windows?,
         parts: parts?,
+    })
+}
+
+/// Every check, each name once.
+fn checks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<CheckRule>> {
+    let mut names = BTreeSet::new();
+    each(reader, spec, "checks", |reader, fields| {
+        let name = reader.text(fields, "name");
+        let max_age_hours = number(reader, fields, CHECK_AGE);
+        let by = reader.texts(fields, "by");
+        let complete = by.len() == reader.list(fields, "by").len();
+        let rule = CheckRule {
+            name: name?.value,
+            max_age_hours: max_age_hours.ok()?,
+            by: by.into_iter().map(|name| name.value).collect(),
+        };
+        let problem = match rule.check() {
+            Err(problem) => Some(problem),
+            Ok(()) if names.insert(rule.name.clone()) => None,
+            Ok(()) => Some(format!("the check `{}` is in the list twice", rule.name)),
+        };
+        complete.then_some((rule, problem))
     })
 }
 
@@ -397,3 +443,6 @@ fn unsound(reader: &mut FieldReader<'_>, node: &Node, problem: String) {
     let location = reader.location(node);
     reader.report(Diagnostic::error("bad-value", problem).at(&location));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Answers that are not to the question: one test per attack.
 
 use super::*;
-use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, GateAnswer, RuleVerdict};
+use outhaul_bundle::hub_api::{ApprovalRule, CheckRule, ClosedTime, GateAnswer, RuleVerdict};
 
 const AT: &str = "2026-11-22T16:13:39Z";
 
@@ -261,6 +261,24 @@ fn attack_an_answer_by_looser_rules_is_refused() {
     }
     let bare = |a: &mut Decision| a.rules = with_base(&names);
     assert!(of(Some(&all), bare).unwrap_err().contains("0 approvals"));
+    let checks = GateRules {
+        checks: vec![CheckRule {
+            name: "scan".into(),
+            max_age_hours: None,
+            by: BTreeSet::new(),
+        }],
+        ..GateRules::default()
+    };
+    let other = of(Some(&checks), |a| a.rules = with_base(&["check:other"])).unwrap_err();
+    assert!(other.contains("`check:scan`"), "{other}");
+    let bare = of(Some(&checks), |a| a.rules = with_base(&["check:scan"])).unwrap_err();
+    assert!(bare.contains("has no outcome of check `scan`"), "{bare}");
+    let whole = |a: &mut Decision| {
+        a.rules = with_base(&["check:scan"]);
+        let rules = a.rules.iter_mut().filter(|rule| rule.rule == "check:scan");
+        rules.for_each(|rule| rule.evidence.push("check 1 by ci".to_owned()));
+    };
+    of(Some(&checks), whole).unwrap();
     let closed = ClosedTime {
         from: "2026-11-22".into(),
         until: "2026-11-23".into(),

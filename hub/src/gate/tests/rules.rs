@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, ClosedTime, Day, PartRule, PromotionWindow, RuleVerdict,
+    ApprovalRule, CheckRule, ClosedTime, Day, PartRule, PromotionWindow, RuleVerdict,
 };
 use proptest::prelude::*;
 
@@ -381,9 +381,15 @@ fn any_rules() -> impl Strategy<Value = GateRules> {
         proptest::option::of(0..50u32),
         proptest::option::of(0..3u32),
         any::<bool>(),
+        any::<bool>(),
     );
     numbers.prop_map(
-        |(quorum_percent, min_sites, soak_hours, needed, window)| GateRules {
+        |(quorum_percent, min_sites, soak_hours, needed, window, check)| GateRules {
+            checks: Vec::from_iter(check.then(|| CheckRule {
+                name: "scan".into(),
+                max_age_hours: None,
+                by: BTreeSet::new(),
+            })),
             quorum_percent,
             min_sites,
             soak_hours,

@@ -1,0 +1,117 @@
+//! Outcomes of checks over HTTP: a pipeline, a scanner or a hook states what came of a check of a commit.
+//!
+//! What comes in: a bounded JSON document from whoever has a token for that. What goes out: one entry more on record under the
+//! name of the token, and its number. Nothing is signed but by the hub in an export; a gate counts it where a rule asks for it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use outhaul_access::Scope;
+use outhaul_bundle::hub_api::{CheckAnswer, CheckRequest, ErrorAnswer, MAX_CHECK_BYTES, path};
+use outhaul_kit::text::is_hidden;
+use outhaul_listen::Peer;
+
+use super::access::{NothingToRecord, Visitor};
+use super::body;
+use super::problem::{Answers, Guarded, Nothing, Params, Problem};
+use super::shared::Shared;
+use super::shown::Json;
+use crate::acting;
+use crate::error::HubError;
+use crate::gate;
+use crate::store::Act;
+use crate::time;
+
+/// The rule that a document breaks which is not taken.
+const RULE: &str = "check";
+
+/// The outcome of a check.
+#[utoipa::path(
+    post,
+    path = path::CHECKS,
+    operation_id = "check",
+    tag = "gate",
+    summary = "Put the outcome of a check of a commit on record; with a token of scope check or admin",
+    request_body = CheckRequest,
+    responses(
+        (status = 200, description = "It is on record", body = CheckAnswer),
+        (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
+        (status = 413, description = "The body is too large", body = ErrorAnswer),
+        (status = 422, description = "It is not an outcome, or of an environment that is not known", body = ErrorAnswer),
+        Answers,
+        Guarded,
+    )
+)]
+pub(super) async fn take(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(peer): Extension<Peer>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let what = ("check", "states the outcome of a check");
+    let by = visitor
+        .writes_by_token(&shared, Scope::Check, what, path::CHECKS)
+        .await?;
+    let now_ms = time::now_ms();
+    shared.checked.may(&by, now_ms)?;
+    shared.checked.did(&by, now_ms);
+    let smaller = "a hub keeps no outcome of that size";
+    let bytes = body::whole(&shared.requests, peer, body, MAX_CHECK_BYTES, smaller).await?;
+    let sent = match read(&bytes) {
+        Ok(sent) => sent,
+        Err(why) => return Ok(refused(&shared, &visitor, why).await),
+    };
+    let now_ms = time::now_ms();
+    let act = Act::of_check(&sent, &by, now_ms);
+    let entry = visitor.entry(RULE, act.sentence(), true);
+    let done = shared
+        .change(move |hub| {
+            let done = hub.store.write(|session| {
+                let (id, note) = acting::record(session, &act)?;
+                session.add_access(&entry)?;
+                Ok::<_, HubError>((id, note))
+            });
+            match done {
+                Err(HubError::Usage { problem, help }) => Ok(Err(format!("{problem}; {help}"))),
+                other => other.map(Ok),
+            }
+        })
+        .await?;
+    match done {
+        Ok((id, note)) => Ok(Json(CheckAnswer {
+            id,
+            by,
+            at: time::rfc3339(now_ms),
+            note,
+        })
+        .into_response()),
+        Err(why) => Ok(refused(&shared, &visitor, why).await),
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
+    let sent: CheckRequest = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    sent.check()?;
+    gate::commit(&sent.commit)?;
+    if sent.detail.chars().any(is_hidden) {
+        return Err("`detail` has characters that are acted on instead of shown".to_owned());
+    }
+    Ok(sent)
+}
+
+/// Says why something is not on record; that somebody tried is.
+async fn refused(shared: &Arc<Shared>, visitor: &Visitor, why: String) -> Response {
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    let entry = visitor.entry(RULE, why.clone(), false);
+    let write = Some(path::CHECKS.to_owned());
+    shared.turned_away(entry, status, write).await;
+    let answer = ErrorAnswer {
+        error: format!("this was not taken: {why}"),
+        rule: Some(RULE.to_owned()),
+    };
+    (status, Extension(NothingToRecord), Json(answer)).into_response()
+}

@@ -1,0 +1,192 @@
+//! Outcomes of checks with the real programs: stated over HTTP and by hand, counted by the gate, recomputed from an export.
+
+use outhaul_audit::Recomputed;
+use outhaul_bundle::Digest;
+use outhaul_bundle::hub_api::{CheckAnswer, ErrorAnswer};
+use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_gate::audit::FORMAT_7;
+use outhaul_test_kit::plain::{NEW, OLD};
+use serde_json::{Value, json};
+
+use crate::access::{ask, bearer, token};
+use crate::audited::{at, audited, exported, says, sealed};
+use crate::gate_rules::{gate, report, rule, world};
+use crate::program::{Hub, Server, code, stderr};
+
+const SCANNED: &str = r#"{"checks": [{"name": "scan", "max_age_hours": 24, "by": ["ci"]}]}"#;
+
+fn scan(outcome: &str, detail: &str) -> Value {
+    json!({
+        "environment": "dev", "commit": NEW, "name": "scan", "outcome": outcome, "detail": detail,
+        "digest": Digest::of(detail.as_bytes()).to_string(),
+    })
+}
+
+fn post(server: &Server, token: &str, body: &Value) -> (u16, Value) {
+    let answer = ask(
+        server,
+        "POST /api/v1/checks",
+        &bearer(token),
+        &body.to_string(),
+    );
+    (answer.status, serde_json::from_str(&answer.body).unwrap())
+}
+
+fn by_hand<'a>(name: &'a str, outcome: &'a str, by: &'a str) -> Vec<&'a str> {
+    vec![
+        "check",
+        "--environment",
+        "dev",
+        "--commit",
+        NEW,
+        "--name",
+        name,
+        "--outcome",
+        outcome,
+        "--by",
+        by,
+    ]
+}
+
+fn on_record(hub: &Hub) -> usize {
+    hub.json(&["approvals", "--all"]).as_array().unwrap().len()
+}
+
+#[test]
+fn a_gate_waits_for_the_outcome_of_a_pipeline_and_an_export_recomputes_each_decision() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let ci = token(&hub, "ci", "check");
+    let (closed, decision) = gate(&hub, SCANNED);
+    let missing = rule(&decision, "check:scan");
+    assert_eq!((closed, &missing["met"]), (1, &false.into()), "{decision}");
+    let server = hub.serve(&[]);
+
+    let (status, answer) = post(&server, &ci, &scan("failed", "CVE-2026-1 in libx"));
+    assert_eq!(status, 200, "{answer}");
+    let typed: CheckAnswer = serde_json::from_value(answer.clone()).unwrap();
+    assert_eq!(
+        (json!(typed), typed.by.as_str(), typed.id),
+        (answer, "ci", 1)
+    );
+    let (closed, decision) = gate(&hub, SCANNED);
+    let failed = &rule(&decision, "check:scan")["found"];
+    assert_eq!(closed, 1);
+    assert!(failed.as_str().unwrap().contains("CVE-2026-1"), "{failed}");
+
+    assert_eq!(post(&server, &ci, &scan("passed", "0 findings")).0, 200);
+    let (open, decision) = gate(&hub, SCANNED);
+    assert_eq!(open, 0, "{decision}");
+    let evidence = rule(&decision, "check:scan")["evidence"][0]
+        .as_str()
+        .unwrap();
+    let digest = Digest::of(b"0 findings").to_string();
+    assert!(
+        evidence.starts_with("check 2 by ci, ") && evidence.contains(&digest),
+        "{evidence}"
+    );
+
+    // By hand, under a name that the rule does not have; then it is withdrawn, by a person, on record.
+    hub.json(&by_hand("scan", "failed", "eve"));
+    assert_eq!(gate(&hub, SCANNED).0, 0);
+    let failed = hub.json(&by_hand("scan", "failed", "ci"));
+    assert_eq!(gate(&hub, SCANNED).0, 1);
+    let number = failed["id"].to_string();
+    hub.json(&[
+        "withdraw",
+        &number,
+        "--by",
+        "ann",
+        "--reason",
+        "wrong image",
+    ]);
+    assert_eq!(gate(&hub, SCANNED).0, 0);
+
+    let lines = exported(&hub, "one.audit");
+    assert!(lines[0].contains(FORMAT_7), "{}", lines[0]);
+    let audit = audited(&centre, &lines);
+    assert_eq!(audit.problems, []);
+    let verdicts: Vec<_> = audit
+        .decisions
+        .iter()
+        .map(|one| one.verdict.as_str())
+        .collect();
+    assert_eq!(verdicts, ["closed", "closed", "open", "closed", "open"]);
+    let is_same = |one: &outhaul_audit::CheckedDecision| one.outcome == Recomputed::AsRecorded;
+    assert!(audit.decisions.iter().all(is_same), "{audit:?}");
+
+    // Whoever has the hub's key cannot make another outcome of one on record.
+    let mut forged = lines.clone();
+    let first = at(&lines, "act")[0];
+    forged[first] = lines[first].replace("\"failed ", "\"passed ");
+    assert_ne!(forged[first], lines[first]);
+    says(
+        &audited(&centre, &sealed(&hub, forged)),
+        "is not what its digest was made of",
+    );
+}
+
+#[test]
+fn who_has_no_token_for_it_and_what_is_no_outcome_are_refused_and_leave_no_entry() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let (ci, alice) = (token(&hub, "ci", "check"), token(&hub, "alice", "approve"));
+    let server = hub.serve_in(&[], &[]);
+    for other in [
+        alice.as_str(),
+        &token(&hub, "bot", "record"),
+        &token(&hub, "in", "ingest"),
+    ] {
+        let (status, answer) = post(&server, other, &scan("passed", ""));
+        assert_eq!(status, 403, "{answer}");
+    }
+    let nobody = ask(
+        &server,
+        "POST /api/v1/checks",
+        "",
+        &scan("passed", "").to_string(),
+    );
+    assert_eq!(nobody.status, 401, "{}", nobody.body);
+    assert!(nobody.body.contains("--scope check"), "{}", nobody.body);
+    // A token for checks alone reads nothing.
+    let reads = ask(&server, "GET /api/v1/sites", &bearer(&ci), "");
+    assert_eq!(reads.status, 403, "{}", reads.body);
+    let with = |key: &str, value: Value| {
+        let mut body = scan("passed", "fine");
+        body[key] = value;
+        body
+    };
+    for wrong in [
+        with("outcome", "skipped".into()),
+        with("environment", "nowhere".into()),
+        with("commit", "main".into()),
+        with("name", "two words".into()),
+        with("detail", "two\nlines".into()),
+        with("detail", "x".repeat(1025).into()),
+        with("digest", "sha256:1".into()),
+        with("by", "ann".into()),
+    ] {
+        let (status, answer) = post(&server, &ci, &wrong);
+        assert_eq!(status, 422, "{wrong}: {answer}");
+        let answer: ErrorAnswer = serde_json::from_value(answer).unwrap();
+        assert_eq!(answer.rule.as_deref(), Some("check"));
+    }
+    let large = with("detail", "x".repeat(20_000).into());
+    assert_eq!(post(&server, &ci, &large).0, 413);
+    let wrong = hub.run(&by_hand("two words", "passed", "ann"));
+    assert_eq!(code(&wrong), 2, "{}", stderr(&wrong));
+    let wrong = hub.run(&by_hand("scan", "skipped", "ann"));
+    assert_eq!(code(&wrong), 2, "{}", stderr(&wrong));
+    assert_eq!(on_record(&hub), 0);
+    // A commit whose bundle comes later is noted.
+    let (status, answer) = post(&server, &ci, &with("commit", OLD.into()));
+    assert_eq!(status, 200, "{answer}");
+    assert!(
+        answer["note"]
+            .as_str()
+            .unwrap()
+            .contains("no bundle of `dev`"),
+        "{answer}"
+    );
+    assert_eq!(on_record(&hub), 1);
+}

@@ -13,6 +13,7 @@ mod beside;
 mod environment;
 mod offline;
 mod payloads;
+mod possible;
 mod rendered;
 mod unpromoted;
 mod unread;

@@ -9,20 +9,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_control::model::{ClusterType, Images, Transport};
+use outhaul_control::model::{ClusterType, ImageField, Images, Transport};
 use outhaul_git::source::normal_url;
 use outhaul_kit::carried::is_single_version;
 use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::manifests;
 use outhaul_load::pipeline::Platform;
 use outhaul_needs::kustomize::{self, Build, Followed, Gap, Means};
-use outhaul_needs::{Need, Needs as OfFile, shown_image, without_charts};
+use outhaul_needs::{ListOfFiles, Need, Needs as OfFile, shown_image, without_charts};
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_registry::ImageReference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
 
+use crate::possible::{LooksLikeImages, whole};
 use crate::unread::NotRead;
 
 /// A need, where it is written, and the cluster types whose sites have it.
@@ -53,6 +54,7 @@ pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
     let mut read: BTreeMap<Payload, OfPayload> = BTreeMap::new();
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
     let mut unread = NotRead::default();
+    let mut possible = LooksLikeImages::default();
     let mut all = Diagnostics::new();
     for (name, group) in &platform.rendering.cluster_types {
         let Some(cluster_type) = plane.cluster_types.get(name) else {
@@ -68,11 +70,18 @@ pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
             let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
             let builds = kustomize::builds(assignment.files.iter());
             let payload = (key("repo"), key("branch"), key("path"));
-            let payload: Payload = (payload, kustomize::alike(&builds));
-            let found = read.entry(payload).or_insert_with_key(|(payload, _)| {
-                of_payload(platform, assignment, payload, &builds, &mut all)
+            let fields = delivery.image_fields();
+            let fields_at = delivery.image_fields.as_ref();
+            let fields_at = fields_at.map(|said| said.location.to_string());
+            let payload: Payload = (payload, kustomize::alike(&builds), fields_at);
+            let found = read.entry(payload).or_insert_with_key(|(payload, ..)| {
+                of_payload(platform, assignment, payload, (&builds, fields), &mut all)
             });
+            let mut known = BTreeSet::new();
             let mut add = |need: Need, place: String, at: Option<Location>, rendered: bool| {
+                if let Need::Image(image) = &need {
+                    known.insert(whole(image));
+                }
                 // Of what a workload's own manifests name, only images are brought.
                 let fetched = matches!(need, Need::Repository(..)) && !rendered;
                 let carried = !fetched && carries(&delivery);
@@ -93,8 +102,19 @@ pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
             };
             let rendered = assignment.files.iter();
             let rendered: Vec<_> = rendered
-                .map(|(file, bytes)| OfFile::of(file, bytes))
+                .map(|(file, bytes)| OfFile::with(file, bytes, fields))
                 .collect();
+            let mut alike = Vec::new();
+            for one in &rendered {
+                possible.note_fields(fields, &one.fields);
+                alike.extend(one.possible.iter().map(|one| {
+                    let need = Need::Image(one.image.clone());
+                    (one.clone(), written(platform, cluster_type, &need))
+                }));
+            }
+            possible.note_fields(fields, &found.followed.fields);
+            let own = found.followed.possible.iter();
+            alike.extend(own.map(|one| (one.clone(), None)));
             let named_so = rendered.iter().filter_map(|one| one.unread.clone());
             let kind = platform.reconciler_kind(&group.reconciler);
             // With what is wrong with its objects that is said already.
@@ -116,8 +136,12 @@ pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
                     .map_or(at.file.name.clone(), Location::to_string);
                 add(need, shown, place, true);
             }
-            for (need, at) in found.followed.needs.iter().chain(&own) {
+            for (need, at) in found.followed.needs.iter().chain(&own).chain(&found.listed) {
                 add(need.clone(), at.to_string(), Some(at.clone()), false);
+            }
+            // Where the sites have a registry, it has to have them as it has all others.
+            if !has_registry(&delivery) {
+                possible.note(name, &known, carries(&delivery), alike.into_iter());
             }
             let is_built =
                 assignment.bootstrap.is_none() && manifests::builds_kustomizations(&kind);
@@ -129,6 +153,7 @@ pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
         }
     }
     findings(needs, &mut all);
+    all.append(possible.findings());
     all.extend(unread.findings(bundled.is_some()));
     all.extend(gaps.iter().map(gap_finding));
     // One that cannot be asked for is a finding.
@@ -331,8 +356,7 @@ fn reachable(
     carries: bool,
     is_plain: bool,
 ) -> bool {
-    let images = delivery.images.as_ref().map(|images| images.value);
-    let has_registry = images == Some(Images::Reference);
+    let has_registry = has_registry(delivery);
     match need {
         Need::Image(_) | Need::Artifact { .. } | Need::Chart { .. } => has_registry || carries,
         Need::Unknown(_) => has_registry,
@@ -356,19 +380,27 @@ fn reachable(
     }
 }
 
+/// Whether a policy says that the sites have images themselves.
+fn has_registry(delivery: &Delivery) -> bool {
+    let images = delivery.images.as_ref();
+    images.is_some_and(|images| images.value == Images::Reference)
+}
+
 /// Whether a policy says that images and repositories travel.
 fn carries(delivery: &Delivery) -> bool {
     let images = delivery.images.as_ref();
     images.is_some_and(|images| images.value == Images::Carry)
 }
 
-/// Repository, branch and path, and what rendered files add to what is built there.
-type Payload = ((String, String, String), Vec<String>);
+/// Repository, branch and path, what rendered files add to what is built there, and where the fields of images are configured.
+type Payload = ((String, String, String), Vec<String>, Option<String>);
 
 /// What the manifests of a workload name.
 #[derive(Debug, Default)]
 struct OfPayload {
     followed: Followed,
+    /// The images that it lists besides.
+    listed: Vec<(Need, Location)>,
     /// Whether their repository is mapped to a plain folder.
     is_plain: bool,
 }
@@ -378,7 +410,7 @@ fn of_payload(
     platform: &Platform,
     assignment: &RenderedAssignment,
     (repo, branch, path): &(String, String, String),
-    builds: &[Build],
+    (builds, fields): (&[Build], &[ImageField]),
     all: &mut Diagnostics,
 ) -> OfPayload {
     let storage = assignment
@@ -394,7 +426,12 @@ fn of_payload(
                 [(&reference, &opened)].into_iter(),
             ));
             OfPayload {
-                followed: kustomize::follow(&opened, path, builds).unwrap_or_default(),
+                followed: kustomize::follow(&opened, path, builds, fields).unwrap_or_default(),
+                // What is wrong with a list is said where payloads are looked at.
+                listed: ListOfFiles::read(&opened, path)
+                    .ok()
+                    .flatten()
+                    .map_or_else(Vec::new, |listed| listed.images()),
                 is_plain: opened.repository_folder().is_none(),
             }
         }

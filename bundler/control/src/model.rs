@@ -11,6 +11,7 @@ use outhaul_bundle::name::Name;
 use super::diagnostic::{Diagnostics, Location};
 
 mod delivery;
+mod image_fields;
 mod image_signatures;
 mod policy;
 mod site_values;
@@ -20,6 +21,7 @@ pub use delivery::{
     HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images, PromotionHook, PromotionHooks, PromotionPolicy,
     Transport,
 };
+pub use image_fields::{FieldStep, ImageField};
 pub use image_signatures::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, bad_issuer, bad_subject,
     broad_subject, never_fits, unknown_to,

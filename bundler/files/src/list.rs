@@ -6,6 +6,7 @@
 
 use outhaul_kit::url::UrlParts;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::RelativePath;
@@ -30,6 +31,24 @@ pub struct FileList {
     pub packages: Vec<Fetched>,
     /// Debian packages that lie among the workload's manifests, by their paths there.
     pub own_packages: BTreeSet<RelativePath>,
+    /// Images that no manifest names, in the order of the file.
+    pub images: Vec<ListedImage>,
+}
+
+impl FileList {
+    /// Whether it lists anything that becomes a file of the payload.
+    pub fn has_files(&self) -> bool {
+        !(self.files.is_empty() && self.packages.is_empty() && self.own_packages.is_empty())
+    }
+}
+
+/// An image that is pulled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedImage {
+    /// Its name, as it is written.
+    pub name: String,
+    /// The bytes of the list where it is written.
+    pub at: Range<usize>,
 }
 
 /// A content that is fetched.
@@ -69,6 +88,14 @@ struct Text {
     file: Vec<Spanned<FileText>>,
     #[serde(default)]
     package: Vec<Spanned<PackageText>>,
+    #[serde(default)]
+    image: Vec<ImageText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImageText {
+    name: Spanned<String>,
 }
 
 #[derive(Deserialize)]
@@ -126,7 +153,7 @@ impl Reading {
 
     fn list(&mut self, found: Text) -> FileList {
         let mut list = FileList::default();
-        if found.file.len() + found.package.len() > MAX_ENTRIES {
+        if found.file.len() + found.package.len() + found.image.len() > MAX_ENTRIES {
             self.problem(0, format!("more than {MAX_ENTRIES} entries"));
             return list;
         }
@@ -173,10 +200,31 @@ impl Reading {
                 ),
             }
         }
+        for one in found.image {
+            list.images.extend(self.image(&one.name, &list.images));
+        }
         list.files.sort();
         list.packages.sort();
         list.packages.dedup_by(|a, b| a.digest == b.digest);
         list
+    }
+
+    /// An image; whether its name is one is decided where every image's is.
+    fn image(&mut self, name: &Spanned<String>, before: &[ListedImage]) -> Option<ListedImage> {
+        let (text, at) = (name.as_ref(), name.span());
+        if text.is_empty() || text.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            let message = "`name` is not the name of an image, such as `ghcr.io/team/app:1.2`";
+            self.problem(at.start, message.to_owned());
+            return None;
+        }
+        if before.iter().any(|one| one.name == *text) {
+            self.problem(at.start, format!("`{text}` is listed twice"));
+            return None;
+        }
+        Some(ListedImage {
+            name: text.clone(),
+            at,
+        })
     }
 
     fn content(
@@ -260,9 +308,15 @@ mod tests {
         let text = format!(
             "[[file]]\nurl = \"https://files.example/model.onnx\"\nsha256 = \"{DIGEST}\"\npath = \"models/a.onnx\"\n\n\
              [[package]]\nurl = \"https://files.example/hello_1_all.deb\"\nsha256 = \"{DIGEST}\"\n\n\
-             [[package]]\npath = \"packages/tool_1_all.deb\"\n"
+             [[package]]\npath = \"packages/tool_1_all.deb\"\n\n\
+             [[image]]\nname = \"quay.io/press/worker:1.4\"\n"
         );
         let list = FileList::parse(&text).unwrap();
+        assert_eq!(list.images[0].name, "quay.io/press/worker:1.4");
+        assert_eq!(
+            text[list.images[0].at.clone()],
+            *"\"quay.io/press/worker:1.4\""
+        );
         assert_eq!(list.files[0].path.as_str(), "models/a.onnx");
         assert!(text[list.packages[0].at..].starts_with("[[package]]"));
         let own: Vec<_> = list.own_packages.iter().map(RelativePath::as_str).collect();
@@ -278,7 +332,8 @@ mod tests {
              [[package]]\nurl = \"https://a/b.deb\"\n\
              [[package]]\n\
              [[package]]\npath = \"a.deb\"\nsha256 = \"{DIGEST}\"\n\
-             [[package]]\npath = \"a.deb\"\n"
+             [[package]]\npath = \"a.deb\"\n\
+             [[image]]\nname = \"\"\n[[image]]\nname = \"a:1\"\n[[image]]\nname = \"a:1\"\n"
         );
         let found = problems(&text);
         let begins = [
@@ -290,6 +345,8 @@ mod tests {
             "line 11, column 1: a package has either",
             "line 14, column 10: a package among the manifests is pinned",
             "line 16, column 8: `a.deb` is listed twice",
+            "line 18, column 8: `name` is not the name of an image",
+            "line 22, column 8: `a:1` is listed twice",
         ];
         assert_eq!(found.len(), begins.len(), "{found:#?}");
         for (found, begins) in found.iter().zip(begins) {
@@ -302,7 +359,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(\\[\\[(file|package)\\]\\]\n|url = \"\\PC{0,8}\"\n|path = \"\\PC{0,8}\"\n|\\PC{0,10}\n){0,12}") {
+        fn any_text_is_read_or_refused(text in "(\\[\\[(file|package|image)\\]\\]\n|url = \"\\PC{0,8}\"\n|path = \"\\PC{0,8}\"\n|name = \"\\PC{0,8}\"\n|\\PC{0,10}\n){0,12}") {
             let _ = FileList::parse(&text);
         }
     }

@@ -139,7 +139,7 @@ impl<'a> Manifests<'a> {
                 return Vec::new();
             }
             let followed = open(platform, repo, branch)
-                .and_then(|(_, opened)| kustomize::follow(&opened, path, &builds));
+                .and_then(|(_, opened)| kustomize::follow(&opened, path, &builds, &[]));
             followed.map(|found| found.gaps).unwrap_or_default()
         })
     }

@@ -9,15 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
+use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::{OpenedSource, SourceError, normal_path};
 
 use crate::manifest::{Helm, Need, Substitution, is_kustomization, substitutions};
+use crate::possible::Possible;
 use crate::unread::NAMES;
 
 mod empty;
 mod files;
 mod items;
+mod looking;
 mod patch;
 mod reach;
 mod rendered;
@@ -27,6 +30,7 @@ pub use rendered::{Build, alike, builds};
 
 use files::{Files, join, parent};
 use items::Item;
+use looking::Looking;
 
 /// Deepest chain of bases that is followed.
 const MAX_BASES: usize = 64;
@@ -86,6 +90,10 @@ pub struct Followed {
     pub needs: Vec<(Need, Location)>,
     /// Charts, and where charts come from: what rendered files have of them belongs to it.
     pub helm: Helm,
+    /// What looks like an image elsewhere.
+    pub possible: Vec<Possible>,
+    /// By its number, each of the fields that were asked for whose kind there are objects of: whether any of these has it.
+    pub fields: BTreeMap<usize, bool>,
     /// What could not be followed.
     pub gaps: Vec<Gap>,
 }
@@ -98,6 +106,7 @@ pub fn follow(
     opened: &OpenedSource,
     path: &str,
     builds: &[Build],
+    fields: &[ImageField],
 ) -> Result<Followed, SourceError> {
     let path = normal_path(path)?;
     let mut files = Files::new(opened);
@@ -110,6 +119,7 @@ pub fn follow(
         stack: Vec::new(),
         visits: 0,
         helm: Helm::default(),
+        looking: Looking::for_fields(fields),
         gaps: Vec::new(),
     };
     let mut items = Vec::new();
@@ -150,10 +160,11 @@ pub fn follow(
     for (path, file) in &below {
         for document in walk.whole(path, file) {
             walk.helm.add(file, &document);
+            walk.looking.at(file, &document);
             if is_kustomization(file, &document) {
                 everywhere.extend(substitutions(&document));
             } else if !walk.reached.contains(path) {
-                rest.extend(items::of(file, &document));
+                rest.extend(items::of(file, &document, fields));
             }
         }
     }
@@ -173,8 +184,19 @@ pub fn follow(
     items.extend(rest);
     let items = items::once(items);
     let needs = items.into_iter().map(|item| (item.need, item.at)).collect();
-    let (helm, gaps) = (walk.helm, walk.gaps);
-    Ok(Followed { needs, helm, gaps })
+    let Walk {
+        helm,
+        looking,
+        gaps,
+        ..
+    } = walk;
+    Ok(Followed {
+        needs,
+        helm,
+        possible: looking.found,
+        fields: looking.seen,
+        gaps,
+    })
 }
 
 struct Walk<'a> {
@@ -188,6 +210,7 @@ struct Walk<'a> {
     stack: Vec<String>,
     visits: usize,
     helm: Helm,
+    looking: Looking<'a>,
     gaps: Vec<Gap>,
 }
 
@@ -356,7 +379,7 @@ impl Walk<'_> {
         }
         self.charts(file, document);
         for patch in self.patches(folder, file, document) {
-            patch.apply(&mut items);
+            patch.apply(&mut items, self.looking.fields);
         }
         let own = [
             substitutions(document),
@@ -416,7 +439,7 @@ impl Walk<'_> {
         }
         for (patch, at, is_targeted) in &build.patches {
             match patch::Patch::inline(patch, at, *is_targeted) {
-                Ok(patch) => patch.apply(&mut items),
+                Ok(patch) => patch.apply(&mut items, self.looking.fields),
                 Err(why) => self.unread(at, &why),
             }
         }

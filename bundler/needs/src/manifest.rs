@@ -7,9 +7,12 @@
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::git::is_commit_id;
 
+use crate::fields::{self, Seen};
+use crate::possible::{self, Possible};
 use crate::unread::{NAMES, Unread, is_manifest, is_text};
 
 pub(crate) mod helm;
@@ -144,6 +147,10 @@ pub struct Needs {
     pub substitutions: Vec<Substitution>,
     /// Charts, and where charts come from.
     pub helm: Helm,
+    /// What looks like an image elsewhere in it.
+    pub possible: Vec<Possible>,
+    /// By its number, each of the fields that were asked for whose kind it has objects of: whether any of these has it.
+    pub fields: Seen,
     /// Why it is not read, where it should be YAML by its name.
     pub unread: Option<Unread>,
 }
@@ -151,10 +158,15 @@ pub struct Needs {
 impl Needs {
     /// What the file `name` with these bytes needs.
     pub fn of(name: &str, bytes: &[u8]) -> Self {
+        Self::with(name, bytes, &[])
+    }
+
+    /// The same, with images in `fields` of custom resources.
+    pub fn with(name: &str, bytes: &[u8], fields: &[ImageField]) -> Self {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let name = name.to_owned();
         let file = Arc::new(SourceFile { name, text });
-        let mut needs = Self::of_file(&file);
+        let mut needs = Self::of_file(&file, fields);
         if is_manifest(&file.name) && !is_text(bytes) {
             needs.unread = Some(Unread::encoding(&file));
         }
@@ -162,11 +174,16 @@ impl Needs {
     }
 
     /// What `file` needs.
-    pub fn of_file(file: &Arc<SourceFile>) -> Self {
+    fn of_file(file: &Arc<SourceFile>, fields: &[ImageField]) -> Self {
         let mut needs = Self::default();
-        let words = ["image", "url", "repoURL", "repo", "chart"];
+        let words = ["image", "Image", "url", "repoURL", "repo", "chart"];
+        let kinds = fields.iter().map(|field| field.kind.as_str());
+        let has_word = words
+            .into_iter()
+            .chain(kinds)
+            .any(|word| file.text.contains(word));
         // A key may be written with escapes.
-        if !words.iter().any(|word| file.text.contains(word)) && !file.text.contains('\\') {
+        if !has_word && !file.text.contains('\\') && !possible::is_in(&file.text) {
             return needs;
         }
         let documents = yaml::parse(file).unwrap_or_else(|finding| {
@@ -181,8 +198,15 @@ impl Needs {
                 needs.substitutions.extend(substitutions(&document));
                 continue;
             }
-            images(file, &document, &mut needs.all);
-            sources(file, &document, &mut needs.all);
+            let mut found = Vec::new();
+            images(file, &document, &mut found);
+            fields::images(file, &document, fields, (&mut found, &mut needs.fields));
+            let known = found.iter().map(|(_, at)| at.span.start).collect();
+            needs
+                .possible
+                .extend(possible::possible(file, &document, fields, &known));
+            sources(file, &document, &mut found);
+            needs.all.extend(found);
             needs.helm.add(file, &document);
         }
         needs

@@ -10,8 +10,8 @@ use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{
-    Bootstrap, Charts, ClusterType, DeliveryPolicy, Drift, Encryption, ImageSignatures, Images,
-    Transport,
+    Bootstrap, Charts, ClusterType, DeliveryPolicy, Drift, Encryption, ImageField, ImageSignatures,
+    Images, Transport,
 };
 
 pub mod statements;
@@ -28,6 +28,8 @@ pub struct Delivery {
     pub platforms: Option<Sourced<BTreeSet<String>>>,
     /// How the images of charts are found.
     pub charts: Option<Sourced<Charts>>,
+    /// Fields of custom resources that hold images.
+    pub image_fields: Option<Sourced<Vec<ImageField>>>,
     /// Days until a bundle may no longer be installed.
     pub expires_days: Option<Sourced<u32>>,
     /// Whether bundles are encrypted.
@@ -53,6 +55,11 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// In which fields of custom resources there are images.
+    pub fn image_fields(&self) -> &[ImageField] {
+        self.image_fields.as_ref().map_or(&[], |said| &said.value)
+    }
+
     /// The waves of a stream, where there are any. Without a seed of its own it has the one of its name.
     pub fn waves(&self, environment: &str, cluster_type: &str) -> Option<Waves> {
         let said = self.waves.as_ref()?;
@@ -104,6 +111,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         images: merge.field("images", |policy| policy.images),
         platforms: merge.field("platforms", |policy| policy.platforms.clone()),
         charts: merge.field("charts", |policy| policy.charts),
+        image_fields: merge.field("imageFields", |policy| policy.image_fields.clone()),
         expires_days: merge.field("expiresDays", |policy| policy.expires_days),
         encryption: merge.field("encryption", |policy| policy.encryption),
         size_budget: merge.field("sizeBudget", |policy| policy.size_budget),

@@ -18,7 +18,7 @@ use outhaul_bundle::name::RelativePath;
 use crate::assemble::Spool;
 use outhaul_attest::images::KnownLayers;
 use outhaul_control::diagnostic::Location;
-use outhaul_control::model::{Charts, Images};
+use outhaul_control::model::{Charts, ImageField, Images};
 use outhaul_files::list;
 use outhaul_git::source::git::Packed;
 use outhaul_git::source::{
@@ -30,7 +30,6 @@ use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_signer::fleet::StatementSigner;
 
-use files::ListOfFiles;
 use images::OtherKey;
 use places::Clash;
 use served::{Ref, RepositoryReference, Serving};
@@ -105,6 +104,8 @@ pub struct Collector<'a> {
     signatures: signatures::Signatures,
     /// For which platforms images travel, and what some of them do not have.
     platforms: images::ChosenPlatforms,
+    /// Fields of custom resources that hold images.
+    image_fields: Vec<ImageField>,
     /// Of which charts it is not known which images they need, and where they are written.
     uncertain: BTreeMap<String, Option<Location>>,
     /// What signs apt repositories; an estimate has none.
@@ -132,6 +133,7 @@ impl<'a> Collector<'a> {
             renders: false,
             signatures: signatures::Signatures::default(),
             platforms: images::ChosenPlatforms::default(),
+            image_fields: Vec::new(),
             uncertain: BTreeMap::new(),
             signer: None,
             layers: None,
@@ -191,6 +193,7 @@ impl<'a> Collector<'a> {
         self.carries = images == Some(Images::Carry);
         let charts = delivery.charts.as_ref().map(|charts| charts.value);
         self.renders = charts == Some(Charts::Render);
+        self.image_fields = delivery.image_fields().to_vec();
         self.signatures.follow(delivery.image_signatures.as_ref());
         self.platforms.follow(delivery.platforms.as_ref());
     }
@@ -249,17 +252,17 @@ impl<'a> Collector<'a> {
         let source = source.0.clone();
         let listed = match paths.iter().any(|path| path == list::FILE) {
             false => None,
-            true => ListOfFiles::read(name, assignment, &source)?,
+            true => files::read_list(name, assignment, &source)?,
         };
         if let Some(listed) = listed {
             self.permits_listed(name, &listed)?;
-            if is_served_whole(assignment, &source) {
+            if listed.list.has_files() && is_served_whole(assignment, &source) {
                 return Err(CollectError::Unlisted {
                     assignment: named(),
                 });
             }
             files::own_folder_is_free(name, &paths)?;
-            paths.extend(listed.paths());
+            paths.extend(files::paths_of(&listed));
         }
         match places::clash(assignment, &paths) {
             None => Ok(Listed {
@@ -342,7 +345,7 @@ impl<'a> Collector<'a> {
             no_links(name, links)?;
             let listed = match files.iter().any(|file| file.path.as_str() == list::FILE) {
                 false => None,
-                true => ListOfFiles::read(name, assignment, source)?,
+                true => files::read_list(name, assignment, source)?,
             };
             if let Some(listed) = listed {
                 self.add_listed(name, &listed, &mut files, spool)?;

@@ -23,6 +23,7 @@ mod lost;
 mod materials;
 mod platforms;
 mod signed;
+mod unnamed;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
 

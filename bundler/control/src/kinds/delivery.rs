@@ -21,6 +21,7 @@ use super::shape::{
     KindSchema, LABELS, Shape, kind, may, must, object, one_of, selected, some, text, whole,
 };
 
+mod image_fields;
 mod image_signatures;
 mod named_json;
 mod platforms;
@@ -64,6 +65,11 @@ pub(super) fn described() -> KindSchema {
                 "charts",
                 "How the images of charts are found: `values`, the default, in values and templates as they are written; `render`, in what `helm template` makes of them.",
                 one_of(&Charts::ALL.map(Charts::as_str)),
+            ),
+            may(
+                "imageFields",
+                "In which fields of custom resources there are images, which travel as those of containers do.",
+                image_fields::shape(),
             ),
             may(
                 "expiresDays",
@@ -168,6 +174,7 @@ pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<
     let images = reader.choice(&spec, "images", Images::ALL, Images::as_str);
     let platforms = platforms::read(reader, &spec);
     let charts = reader.choice(&spec, "charts", Charts::ALL, Charts::as_str);
+    let image_fields = image_fields::read(reader, &spec);
     let expires_days = reader.integer(&spec, "expiresDays");
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
     let size_budget = size(reader, &spec, "sizeBudget");
@@ -185,6 +192,7 @@ pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<
     note(&mut places, "images", images.as_ref());
     note(&mut places, "platforms", platforms.as_ref());
     note(&mut places, "charts", charts.as_ref());
+    note(&mut places, "imageFields", image_fields.as_ref());
     note(&mut places, "expiresDays", expires_days.as_ref());
     note(&mut places, "encryption", encryption.as_ref());
     note(&mut places, "sizeBudget", size_budget.as_ref());
@@ -222,6 +230,7 @@ pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<
         images: images.map(|spanned| spanned.value),
         platforms: platforms.map(|spanned| spanned.value),
         charts: charts.map(|spanned| spanned.value),
+        image_fields: image_fields.map(|spanned| spanned.value),
         expires_days: expires_days.map(|spanned| spanned.value),
         encryption: encryption.map(|spanned| spanned.value),
         size_budget: size_budget.map(|spanned| spanned.value),

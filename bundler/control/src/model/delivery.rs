@@ -34,6 +34,8 @@ pub struct DeliveryPolicy {
     pub platforms: Option<BTreeSet<String>>,
     /// How the images of charts are found.
     pub charts: Option<Charts>,
+    /// Fields of custom resources that hold images.
+    pub image_fields: Option<Vec<super::ImageField>>,
     /// Days until a bundle may no longer be installed, within [`EXPIRES_DAYS`].
     pub expires_days: Option<u32>,
     /// Whether bundles are encrypted.

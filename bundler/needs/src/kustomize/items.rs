@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{Node, Value};
 
 use super::{list, text};
+use crate::fields::{self, Seen};
 use crate::manifest::{self, Need, Substitution};
 
 /// The container of an object.
@@ -33,17 +35,22 @@ pub(super) struct Item {
 }
 
 /// What a document names.
-pub(super) fn of(file: &Arc<SourceFile>, document: &Node) -> Vec<Item> {
+pub(super) fn of(file: &Arc<SourceFile>, document: &Node, fields: &[ImageField]) -> Vec<Item> {
     let is_list = text(document, "kind").is_some_and(|kind| kind.ends_with("List"));
     let items = list(document, "items");
     if is_list && !items.is_empty() {
-        return items.iter().flat_map(|item| of(file, item)).collect();
+        return items
+            .iter()
+            .flat_map(|item| of(file, item, fields))
+            .collect();
     }
     if manifest::is_kustomization(file, document) {
         return Vec::new();
     }
     let mut found = Vec::new();
     manifest::images(file, document, &mut found);
+    let noted = &mut Seen::new();
+    fields::images(file, document, fields, (&mut found, noted));
     manifest::sources(file, document, &mut found);
     let mut listed = Vec::new();
     if text(document, "kind") != Some("CustomResourceDefinition") {

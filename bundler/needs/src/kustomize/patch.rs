@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
 
 use super::items::{self, Item};
@@ -57,14 +58,14 @@ impl Patch {
     }
 
     /// Adds the images that it sets.
-    pub(super) fn apply(&self, items: &mut Vec<Item>) {
+    pub(super) fn apply(&self, items: &mut Vec<Item>, fields: &[ImageField]) {
         for document in &self.documents {
             let mut own = match &document.value {
                 Value::Sequence(operations) => operations
                     .iter()
                     .flat_map(|one| self.operation(one))
                     .collect(),
-                _ => items::of(&self.file, document),
+                _ => items::of(&self.file, document, fields),
             };
             for item in &mut own {
                 if let Some(at) = &self.at {
@@ -100,7 +101,7 @@ impl Patch {
         }
         let mut found = Vec::new();
         manifest::images(&self.file, value, &mut found);
-        let inner = items::of(&self.file, value);
+        let inner = items::of(&self.file, value, &[]);
         let is_inner = |at: &Location| {
             let same = inner.iter().find(|item| item.at.span == at.span);
             same.is_some_and(|item| item.is_listed)
@@ -296,7 +297,7 @@ impl Walk<'_> {
                     }
                 }
                 for patch in patches {
-                    patch.apply(items);
+                    patch.apply(items, self.looking.fields);
                 }
             }
             kind if HARMLESS.contains(&kind) => {}

@@ -137,11 +137,12 @@ impl Walk<'_> {
                 if !self.below.contains(&path) {
                     for one in &documents {
                         self.helm.add(&file, one);
+                        self.looking.at(&file, one);
                     }
                 }
                 documents
                     .iter()
-                    .flat_map(|one| items::of(&file, one))
+                    .flat_map(|one| items::of(&file, one, self.looking.fields))
                     .collect()
             }
             Ok(None) if self.kustomization(&path).is_some() => self.resource_folder(&path),

@@ -50,7 +50,7 @@ fn followed_in(path: &str, files: &[(&str, &str)], builds: &[Build]) -> Followed
         fs::remove_file(dir.path().join(name)).unwrap();
     }
     let opened = open_folder(dir.path(), URL, &GitReference::Branch("main".into())).unwrap();
-    follow(&opened, path, builds).unwrap()
+    follow(&opened, path, builds, &[]).unwrap()
 }
 
 fn images(followed: &Followed) -> BTreeSet<&str> {

@@ -81,7 +81,7 @@ mod tests {
             fs::write(at, bytes).unwrap();
         }
         let opened = open_folder(dir.path(), "https://g.example/a", &GitReference::Head).unwrap();
-        let gaps = follow(&opened, ".", &[]).unwrap().gaps.into_iter();
+        let gaps = follow(&opened, ".", &[], &[]).unwrap().gaps.into_iter();
         gaps.map(|gap| (gap.means, gap.at.file_line())).collect()
     }
 

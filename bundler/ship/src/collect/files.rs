@@ -7,16 +7,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, File};
 use outhaul_bundle::name::RelativePath;
-use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::diagnostic::Location;
 use outhaul_files::apt::{self, Listed as ListedPackage, Served};
 use outhaul_files::deb;
-use outhaul_files::list::{self, Fetched, FileList};
+use outhaul_files::list::{self, Fetched};
 use outhaul_git::source::{OpenedSource, TreeLimits};
+use outhaul_needs::{ListError, ListOfFiles};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_signer::durable;
 use outhaul_signer::openpgp::PackageSigner;
@@ -24,87 +24,39 @@ use outhaul_signer::openpgp::PackageSigner;
 use super::{CollectError, Collector, ImageError, failed, folder, relative};
 use crate::assemble::Spool;
 
-/// A list, and where it is.
-pub(super) struct ListOfFiles {
-    pub(super) list: FileList,
-    file: Arc<SourceFile>,
-}
-
-impl ListOfFiles {
-    /// The list of an assignment; `None` where its workload has none.
-    pub(super) fn read(
-        name: &str,
-        assignment: &RenderedAssignment,
-        opened: &OpenedSource,
-    ) -> Result<Option<Self>, CollectError> {
-        let limits = TreeLimits::PAYLOAD;
-        let tree = opened.tree(folder(assignment), &|path| path == list::FILE, &limits);
-        let tree = tree.map_err(|source| failed(name, source))?;
-        let Some(found) = tree.files.into_iter().next() else {
-            return Ok(None);
-        };
-        let path = match folder(assignment).trim_matches('/') {
-            "" | "." => list::FILE.to_owned(),
-            folder => format!("{folder}/{}", list::FILE),
-        };
-        let wrong = |problems| CollectError::FileList {
+/// The list of an assignment; `None` where its workload has none.
+pub(super) fn read_list(
+    name: &str,
+    assignment: &RenderedAssignment,
+    opened: &OpenedSource,
+) -> Result<Option<ListOfFiles>, CollectError> {
+    ListOfFiles::read(opened, folder(assignment)).map_err(|error| match error {
+        ListError::Source(source) => failed(name, source),
+        ListError::Problems(problems) => CollectError::FileList {
             assignment: name.to_owned(),
             problems,
-        };
-        let file = Arc::new(SourceFile {
-            name: opened.file_name(&path),
-            text: String::from_utf8_lossy(&found.bytes).into_owned(),
-        });
-        if found.bytes.len() as u64 > list::MAX_BYTES {
-            let problem = format!("it is larger than {} bytes", list::MAX_BYTES);
-            return Err(wrong(vec![(problem, Location::new(&file, 0..0))]));
+        },
+    })
+}
+
+/// The paths that a list adds to a payload, as far as they are known before anything is fetched.
+pub(super) fn paths_of(listed: &ListOfFiles) -> Vec<String> {
+    let files = listed.list.files.iter();
+    let mut paths: Vec<String> = files.map(|one| one.path.as_str().to_owned()).collect();
+    if has_packages(listed) {
+        paths.push(apt::CATALOG.to_owned());
+        for name in [apt::PACKAGES, apt::RELEASE, apt::SIGNED, apt::KEY] {
+            paths.push(format!("{}/{name}", apt::FOLDER));
         }
-        let read = FileList::parse(&file.text);
-        let list = read.map_err(|problems| {
-            let placed = problems.into_iter().map(|problem| {
-                let end = file.text[problem.at..].find('\n').unwrap_or_default();
-                (
-                    problem.message,
-                    Location::new(&file, problem.at..problem.at + end),
-                )
-            });
-            wrong(placed.collect())
-        })?;
-        Ok(Some(Self { list, file }))
+        // Of their names nothing is known yet: digests are as long as a name needs.
+        let fetched = listed.list.packages.iter();
+        paths.extend(fetched.map(|one| format!("{}/{}.deb", apt::FOLDER, one.digest.hex())));
     }
+    paths
+}
 
-    /// The paths that it adds to a payload, as far as they are known before anything is fetched.
-    pub(super) fn paths(&self) -> Vec<String> {
-        let files = self
-            .list
-            .files
-            .iter()
-            .map(|one| one.path.as_str().to_owned());
-        let mut paths: Vec<String> = files.collect();
-        if self.has_packages() {
-            paths.push(apt::CATALOG.to_owned());
-            for name in [apt::PACKAGES, apt::RELEASE, apt::SIGNED, apt::KEY] {
-                paths.push(format!("{}/{name}", apt::FOLDER));
-            }
-            // Of their names nothing is known yet: digests are as long as a name needs.
-            let fetched = self.list.packages.iter();
-            paths.extend(fetched.map(|one| format!("{}/{}.deb", apt::FOLDER, one.digest.hex())));
-        }
-        paths
-    }
-
-    fn has_packages(&self) -> bool {
-        !self.list.packages.is_empty() || !self.list.own_packages.is_empty()
-    }
-
-    fn at(&self, fetched: &Fetched) -> Location {
-        let end = self.file.text[fetched.at..].find('\n').unwrap_or_default();
-        Location::new(&self.file, fetched.at..fetched.at + end)
-    }
-
-    fn top(&self) -> Location {
-        Location::new(&self.file, 0..0)
-    }
+fn has_packages(listed: &ListOfFiles) -> bool {
+    !listed.list.packages.is_empty() || !listed.list.own_packages.is_empty()
 }
 
 impl Collector<'_> {
@@ -188,7 +140,7 @@ impl Collector<'_> {
             self.lend_file(content, spool);
             files.push(file_of(one.path.clone(), content));
         }
-        if listed.has_packages() {
+        if has_packages(listed) {
             self.add_packages(name, listed, files, spool)?;
         }
         Ok(())

@@ -14,13 +14,13 @@ use outhaul_git::source::{self, GitReference, OpenedSource, SourceError, TreeLim
 use outhaul_plane::delivery::Sourced;
 use outhaul_plane::render::RenderedAssignment;
 
-use super::files::ListOfFiles;
+use super::files::read_list;
 use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{Brought, CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use outhaul_bundle::index::Source;
 use outhaul_needs::kustomize::{self, Build, Followed};
-use outhaul_needs::{Need, Needs, Revision, Unread, shown_image, without_charts};
+use outhaul_needs::{ListOfFiles, Need, Needs, Revision, Unread, shown_image, without_charts};
 
 /// An opened repository: its URL and the ref that was asked for.
 pub(super) type OtherKey = (String, RepositoryReference);
@@ -44,7 +44,7 @@ impl Collector<'_> {
         let Some((opened, _)) = self.open(name, assignment, pin)?.cloned() else {
             return Ok(());
         };
-        match ListOfFiles::read(name, assignment, &opened)? {
+        match read_list(name, assignment, &opened)? {
             Some(listed) => self.bring_listed(name, &listed, (&opened, folder(assignment))),
             None => Ok(()),
         }
@@ -287,7 +287,10 @@ impl Collector<'_> {
         let overlays = assignment.overlays.iter().flat_map(|one| &one.files);
         let files = assignment.files.iter().chain(overlays);
         let builds = kustomize::builds(files.clone());
-        let rendered: Vec<_> = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
+        let fields = self.image_fields.clone();
+        let fields = fields.as_slice();
+        let read = |(name, bytes): (&String, &Vec<u8>)| Needs::with(name, bytes, fields);
+        let rendered: Vec<_> = files.map(read).collect();
         if let Some(unread) = rendered.iter().find_map(|needs| needs.unread.clone()) {
             return Err(not_read(name, unread));
         }
@@ -300,8 +303,10 @@ impl Collector<'_> {
         let failed = |source| super::failed(name, source);
         let placed = |(need, at)| (need, Some(at));
         if let Some((opened, _)) = self.open(name, assignment, pin)? {
-            let followed = kustomize::follow(opened, folder(assignment), &builds);
+            let followed = kustomize::follow(opened, folder(assignment), &builds, fields);
             let followed = whole(followed.map_err(failed)?)?;
+            let listed = read_list(name, assignment, opened)?;
+            all.extend(listed.iter().flat_map(ListOfFiles::images).map(placed));
             all.extend(followed.needs.into_iter().map(placed));
             helm.append(followed.helm);
         }
@@ -310,7 +315,8 @@ impl Collector<'_> {
             for build in builds.iter().filter(is_its) {
                 let (opened, ..) = self.other(name, &asked)?;
                 let path = build.path.as_deref().unwrap_or(".");
-                let followed = kustomize::follow(&opened, path, std::slice::from_ref(build));
+                let followed =
+                    kustomize::follow(&opened, path, std::slice::from_ref(build), fields);
                 let followed = whole(followed.map_err(failed)?)?;
                 all.extend(followed.needs.into_iter().map(placed));
                 helm.append(followed.helm);

@@ -1,0 +1,111 @@
+//! What looks like an image and is not known to be one, each once, whatever number of assignments it is of.
+//!
+//! What comes in: for each assignment what looks like an image, the images that are known, and the fields that a delivery policy
+//! configures. What goes out: a finding for each that no bundle brings, and one for each configured field that no object has. It reads
+//! nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
+use outhaul_control::model::ImageField;
+use outhaul_needs::{Possible, shown_image};
+use outhaul_registry::ImageReference;
+
+#[derive(Debug, Default)]
+pub(crate) struct LooksLikeImages {
+    /// By image, field and place: where it is, the cluster types, and whether one's images travel.
+    found: BTreeMap<(String, String), (Possible, Option<Location>, BTreeSet<String>, bool)>,
+    /// By the place of a field: whether any object of its kind has it.
+    fields: BTreeMap<String, (ImageField, bool)>,
+}
+
+impl LooksLikeImages {
+    /// Notes those of one assignment. `known` are its images; `at` is where something is written, `None` where that is not known.
+    pub(crate) fn note(
+        &mut self,
+        cluster_type: &str,
+        known: &BTreeSet<String>,
+        carries: bool,
+        found: impl Iterator<Item = (Possible, Option<Location>)>,
+    ) {
+        for (one, at) in found {
+            if known.contains(&whole(&one.image)) {
+                continue;
+            }
+            let place = at.as_ref().unwrap_or(&one.at).to_string();
+            let key = (place, format!("{} {}", one.image, one.field));
+            let entry = self.found.entry(key);
+            let (_, _, types, travel) = entry.or_insert((one, at, BTreeSet::new(), false));
+            types.insert(cluster_type.to_owned());
+            *travel |= carries;
+        }
+    }
+
+    /// Notes which of `fields` were seen in objects, by their numbers.
+    pub(crate) fn note_fields(&mut self, fields: &[ImageField], seen: &BTreeMap<usize, bool>) {
+        for (number, is_there) in seen {
+            let Some(field) = fields.get(*number) else {
+                continue;
+            };
+            let entry = self.fields.entry(field.location.to_string());
+            entry.or_insert((field.clone(), false)).1 |= is_there;
+        }
+    }
+
+    /// The findings: a warning where images travel, a note where that is not decided.
+    pub(crate) fn findings(self) -> Diagnostics {
+        let mut all = Diagnostics::new();
+        for (one, at, types, travel) in self.found.into_values() {
+            let types: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
+            let of = match &one.object {
+                Some((_, kind)) => format!(" of this `{kind}`"),
+                None => String::new(),
+            };
+            let message = format!(
+                "no bundle brings `{}` to the sites of {}: `{}`{of} is not known to hold an image",
+                shown_image(&one.image),
+                types.join(", "),
+                one.field
+            );
+            let entry = |(api_version, kind): &(String, String), more: &str| {
+                let path = &one.field;
+                format!("`{{apiVersion: {api_version}, kind: {kind}, path: '{path}'{more}}}`")
+            };
+            let field = match &one.object {
+                Some(object) if one.is_alone => format!(
+                    ", or write the field into `imageFields` of a delivery policy: {}, with `ignore: true` if it holds no image",
+                    entry(object, "")
+                ),
+                Some(object) => format!(
+                    "; if it is none, write the field into `imageFields` of a delivery policy: {}",
+                    entry(object, ", ignore: true")
+                ),
+                None => ", or name it in a manifest as a container does".to_owned(),
+            };
+            let finding = match travel {
+                true => Diagnostic::warning("image-field-unknown", message),
+                false => Diagnostic::note("image-field-unknown", message),
+            };
+            all.push(finding.at(at.as_ref().unwrap_or(&one.at)).help(format!(
+                "list the image in the workload's `outhaul-files.toml` (`[[image]]`){field}"
+            )));
+        }
+        for (field, _) in self.fields.into_values().filter(|(_, is_there)| !is_there) {
+            let message = format!(
+                "no object of kind `{}` ({}) has an image in `{}`",
+                field.kind, field.api_version, field.written
+            );
+            let finding = Diagnostic::warning("no-effect", message).at(&field.location);
+            all.push(finding.help(
+                "compare the path with the objects; a list or map on the way is followed by `[*]`",
+            ));
+        }
+        all
+    }
+}
+
+/// An image's name with all of its parts, so that two ways to write it are one.
+pub(crate) fn whole(image: &str) -> String {
+    let read = image.parse::<ImageReference>();
+    read.map_or_else(|_| image.to_owned(), |image| image.to_string())
+}

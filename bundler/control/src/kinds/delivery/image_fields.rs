@@ -1,0 +1,133 @@
+//! `imageFields` of a `DeliveryPolicy`: in which fields of which custom resources there are images.
+//!
+//! What comes in: the field. What goes out: its entries, each with its path as steps. Whether an object has such a field is found where
+//! manifests are read.
+
+use crate::diagnostic::Diagnostic;
+use crate::kinds::fields::{FieldReader, Fields};
+use crate::kinds::shape::{Shape, may, must, object, pattern, some};
+use crate::model::{ImageField, Spanned};
+use crate::yaml::Value;
+use serde_json::json;
+
+const FIELD: &str = "imageFields";
+/// Most entries: each object of a platform is compared with all of them.
+const MAX_ENTRIES: usize = 200;
+
+pub(super) fn shape() -> Shape {
+    some(object(vec![
+        must(
+            "apiVersion",
+            "The API group and version of the objects, with `*` for every version.",
+            pattern("^[^*\\s]+(/\\*)?$", "press.example/v1"),
+        ),
+        must("kind", "Their kind.", pattern("^[A-Za-z0-9]+$", "Press")),
+        must(
+            "path",
+            "The field: names with dots between them, `[*]` for every item of a list or map.",
+            pattern("^[^.\\s]", "spec.components[*].image"),
+        ),
+        may(
+            "ignore",
+            "`true`: the field holds no image, although it may look like one.",
+            json!({"type": "boolean"}),
+        ),
+    ]))
+    .with("maxItems", json!(MAX_ENTRIES))
+}
+
+/// The entries; `None` when they are not there, or unsound, which was reported then.
+pub(super) fn read(
+    reader: &mut FieldReader<'_>,
+    spec: &Fields<'_>,
+) -> Option<Spanned<Vec<ImageField>>> {
+    let node = spec.field(FIELD)?;
+    let location = reader.location(node);
+    let items = reader.list(spec, FIELD);
+    let mut value = Vec::new();
+    let mut sound = matches!(node.value, Value::Sequence(_));
+    if sound && (items.is_empty() || items.len() > MAX_ENTRIES) {
+        let what = format!("`{}.{FIELD}` has {} entries", spec.what, items.len());
+        let finding = Diagnostic::error("bad-value", what).at(&location);
+        reader.report(finding.help(format!(
+            "write 1 to {MAX_ENTRIES}, each with `apiVersion`, `kind` and `path`; or leave the field out"
+        )));
+        sound = false;
+    }
+    for (at, item) in items.iter().enumerate() {
+        let what = format!("{}.{FIELD}[{at}]", spec.what);
+        let Some(fields) = reader.map(item, &what, spec.shape.field(FIELD).item()) else {
+            sound = false;
+            continue;
+        };
+        match entry(reader, &fields) {
+            Some(entry) => value.push(entry),
+            None => sound = false,
+        }
+    }
+    sound.then_some(Spanned { value, location })
+}
+
+fn entry(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<ImageField> {
+    let (api_version, kind) = (
+        reader.text(fields, "apiVersion"),
+        reader.text(fields, "kind"),
+    );
+    let path = reader.text(fields, "path");
+    let ignored = fields.field("ignore");
+    let ignored = match ignored.map(|node| (&node.value, node)) {
+        None => false,
+        Some((Value::Bool(written), _)) => *written,
+        Some((_, node)) => {
+            let message = format!(
+                "`{}.ignore` is `true` or `false`, and this is {}",
+                fields.what,
+                node.kind()
+            );
+            let at = reader.location(node);
+            reader.report(Diagnostic::error("bad-value", message).at(&at));
+            return None;
+        }
+    };
+    let (api_version, kind, path) = (api_version?, kind?, path?);
+    let stars = api_version.value.replacen("/*", "", 1);
+    let problems = [
+        (
+            &api_version,
+            stars.contains('*') || stars.contains(char::is_whitespace),
+            "write it as objects have it, such as `press.example/v1`, or `press.example/*` for every version",
+        ),
+        (
+            &kind,
+            !kind.value.chars().all(|c| c.is_ascii_alphanumeric()),
+            "write it as objects have it, such as `Press`",
+        ),
+    ];
+    for (written, _, help) in problems.iter().filter(|(_, wrong, _)| *wrong) {
+        let message = format!(
+            "`{}` in `{}` is not an API version or kind",
+            written.value, fields.what
+        );
+        let finding = Diagnostic::error("bad-value", message).at(&written.location);
+        reader.report(finding.help(*help));
+        return None;
+    }
+    match ImageField::steps(&path.value) {
+        Ok(steps) => Some(ImageField {
+            api_version: api_version.value,
+            kind: kind.value,
+            written: path.value,
+            path: steps,
+            ignored,
+            location: path.location,
+        }),
+        Err(problem) => {
+            let message = format!("`{}` is not the path of a field: {problem}", path.value);
+            let finding = Diagnostic::error("bad-value", message).at(&path.location);
+            reader.report(finding.help(
+                "write it such as `spec.image` or `spec.components[*].image`; a name with a dot in it is `[\"a.b\"]`",
+            ));
+            None
+        }
+    }
+}

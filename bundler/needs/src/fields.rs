@@ -1,0 +1,120 @@
+//! Images in fields of custom resources that a delivery policy names.
+//!
+//! What comes in: an object and the fields. What goes out: the image at each of them, with its place, and which fields no object of
+//! their kind has. It is pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_control::model::{FieldStep, ImageField};
+use outhaul_control::yaml::{Node, Value};
+
+use crate::manifest::Need;
+
+/// By the place of a field in its list: whether any object of its kind has it.
+pub(crate) type Seen = BTreeMap<usize, bool>;
+
+/// The object, or the objects of a list of some kind.
+pub(crate) fn objects(document: &Node) -> Vec<&Node> {
+    let kind = document.field("kind").and_then(Node::as_str);
+    let items = document.field("items").map(|node| &node.value);
+    match (kind.is_some_and(|kind| kind.ends_with("List")), items) {
+        (true, Some(Value::Sequence(items))) if !items.is_empty() => {
+            items.iter().flat_map(objects).collect()
+        }
+        _ => vec![document],
+    }
+}
+
+/// Adds the images of `document` to `found`, and notes which fields it has.
+pub(crate) fn images(
+    file: &Arc<SourceFile>,
+    document: &Node,
+    fields: &[ImageField],
+    (found, seen): (&mut Vec<(Need, Location)>, &mut Seen),
+) {
+    for object in objects(document) {
+        for (number, field, nodes) in named(object, fields) {
+            let images = nodes.iter().filter_map(|node| {
+                let image = image(node)?;
+                Some((Need::Image(image), Location::new(file, node.span.clone())))
+            });
+            let images: Vec<_> = images.collect();
+            *seen.entry(number).or_default() |= match field.ignored {
+                true => !nodes.is_empty(),
+                false => !images.is_empty(),
+            };
+            if !field.ignored {
+                // A container's image may be named again.
+                let is_new = |one: &(Need, Location)| {
+                    found
+                        .iter()
+                        .all(|(_, at)| at.span.start != one.1.span.start)
+                };
+                let images: Vec<_> = images.into_iter().filter(is_new).collect();
+                found.extend(images);
+            }
+        }
+    }
+}
+
+/// Each field that objects of this kind have, with its number and the values at its path.
+pub(crate) fn named<'n, 'f>(
+    object: &'n Node,
+    fields: &'f [ImageField],
+) -> Vec<(usize, &'f ImageField, Vec<&'n Node>)> {
+    let own = |key: &str| object.field(key).and_then(Node::as_str);
+    let (Some(api_version), Some(kind)) = (own("apiVersion"), own("kind")) else {
+        return Vec::new();
+    };
+    let fields = fields.iter().enumerate();
+    fields
+        .filter(|(_, field)| field.is_of(api_version, kind))
+        .map(|(number, field)| (number, field, at(object, &field.path)))
+        .collect()
+}
+
+fn at<'n>(object: &'n Node, path: &[FieldStep]) -> Vec<&'n Node> {
+    let mut nodes = vec![object];
+    for step in path {
+        nodes = nodes
+            .into_iter()
+            .flat_map(|node| match (step, &node.value) {
+                (FieldStep::Key(key), Value::Mapping(_)) => {
+                    node.field(key).into_iter().collect::<Vec<_>>()
+                }
+                (FieldStep::Each, Value::Sequence(items)) => items.iter().collect(),
+                (FieldStep::Each, Value::Mapping(entries)) => {
+                    entries.iter().map(|entry| &entry.value).collect()
+                }
+                _ => Vec::new(),
+            })
+            .collect();
+    }
+    nodes
+}
+
+/// A value as an image: a text, or a map of its parts.
+fn image(node: &Node) -> Option<String> {
+    match node.as_str() {
+        Some(text) => (!text.is_empty()).then(|| text.to_owned()),
+        None => composed(node),
+    }
+}
+
+/// The image that a map with `repository` is.
+pub(crate) fn composed(node: &Node) -> Option<String> {
+    let own = |key: &str| match node.field(key).map(|node| &node.value) {
+        // A tag without quotes is one, too.
+        Some(Value::String(text) | Value::Number(text)) if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    };
+    let repository = own("repository")?;
+    let registry = own("registry").map_or(String::new(), |registry| {
+        format!("{}/", registry.trim_end_matches('/'))
+    });
+    let tag = own("tag").map_or(String::new(), |tag| format!(":{tag}"));
+    let digest = own("digest").map_or(String::new(), |digest| format!("@{digest}"));
+    Some(format!("{registry}{repository}{tag}{digest}"))
+}

@@ -32,6 +32,7 @@ mod places;
 mod project;
 mod promote;
 mod publish;
+mod registries;
 mod render;
 mod schedule;
 mod schema;

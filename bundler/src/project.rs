@@ -38,6 +38,10 @@ pub enum Setting {
     Sources,
     /// Hosts that control planes and workloads may name.
     AllowHosts,
+    /// Mirrors that are asked for images before their registries.
+    RegistryMirrors,
+    /// Authorities of registries.
+    RegistryCas,
     /// The fleet's folder.
     Fleet,
     /// The hub whose gates decide.
@@ -52,11 +56,13 @@ pub enum Setting {
 
 impl Setting {
     /// All of them, in the order in which people read them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::ControlPlane,
         Self::ControlPlaneBranch,
         Self::Sources,
         Self::AllowHosts,
+        Self::RegistryMirrors,
+        Self::RegistryCas,
         Self::Fleet,
         Self::Hub,
         Self::HubCa,
@@ -71,6 +77,8 @@ impl Setting {
             Self::ControlPlaneBranch => "control_plane_branch",
             Self::Sources => "sources",
             Self::AllowHosts => "allow_hosts",
+            Self::RegistryMirrors => "registry_mirrors",
+            Self::RegistryCas => "registry_cas",
             Self::Fleet => "fleet",
             Self::Hub => "hub",
             Self::HubCa => "hub_ca",
@@ -82,6 +90,14 @@ impl Setting {
     /// Its environment variable.
     pub fn variable(self) -> String {
         format!("OUTHAUL_{}", self.key().to_uppercase())
+    }
+
+    /// Whether it has several values.
+    pub fn is_list(self) -> bool {
+        matches!(
+            self,
+            Self::Sources | Self::AllowHosts | Self::RegistryMirrors | Self::RegistryCas
+        )
     }
 
     /// The setting that it belongs to: what says how to reach one control plane or hub is of no use for
@@ -98,12 +114,12 @@ impl Setting {
     fn is_path(self) -> bool {
         !matches!(
             self,
-            Self::ControlPlaneBranch | Self::AllowHosts | Self::Hub
+            Self::ControlPlaneBranch | Self::AllowHosts | Self::RegistryMirrors | Self::Hub
         )
     }
 }
 
-/// Values of one setting and their places. [`Setting::Sources`] and [`Setting::AllowHosts`] have several.
+/// Values of one setting and their places; several where [`Setting::is_list`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
     /// As the command line takes them.
@@ -238,7 +254,11 @@ impl Reader<'_> {
             };
             let texts = match setting {
                 Setting::Sources => self.sources(value),
-                Setting::AllowHosts => self.list(value, setting),
+                Setting::AllowHosts | Setting::RegistryMirrors => self.list(value, setting),
+                Setting::RegistryCas => {
+                    let texts = self.list(value, setting).into_iter();
+                    texts.map(|text| self.file_of(text)).collect()
+                }
                 _ => self.text(value, setting).into_iter().collect(),
             };
             let place = Location::new(&self.file, key.span());
@@ -334,6 +354,14 @@ impl Reader<'_> {
             .iter()
             .filter_map(|item| self.checked(item, setting.key()));
         texts.collect()
+    }
+
+    /// `HOST=FILE`, with the file after this one's folder.
+    fn file_of(&self, text: String) -> String {
+        match text.split_once('=') {
+            Some((host, file)) => format!("{host}={}", below(self.folder, file).display()),
+            None => text,
+        }
     }
 
     fn sources(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<String> {

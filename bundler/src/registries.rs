@@ -18,7 +18,8 @@ use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::signatures::signatures;
 use outhaul_registry::{
     ChartReference, Credentials, Hosts, ImageCache, ImageReference, Platforms, Pulled,
-    RegistryClient, RegistryError, look, look_file, pull, pull_chart, pull_file, pull_small,
+    RegistryClient, RegistryError, RegistryHosts, look, look_file, pull, pull_chart, pull_file,
+    pull_small,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 
@@ -31,6 +32,7 @@ pub struct Registries {
     client: OnceLock<Result<RegistryClient, ImageError>>,
     credentials: Vec<PathBuf>,
     authority: Option<PathBuf>,
+    hosts: RegistryHosts,
     cache: ImageCache,
     folder: PathBuf,
     /// Whether layers are only counted.
@@ -45,10 +47,18 @@ impl Registries {
             client: OnceLock::new(),
             credentials: credential_files(),
             authority: std::env::var_os("SSL_CERT_FILE").map(PathBuf::from),
+            hosts: RegistryHosts::default(),
             cache: ImageCache::at(&folder),
             folder: folder.join("sha256"),
             only_looks: false,
         }
+    }
+
+    /// The same, which asks mirrors first, and knows some hosts by an authority of their own.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: RegistryHosts) -> Self {
+        self.hosts = hosts;
+        self
     }
 
     /// The same, which brings the manifests of an image and counts its layers.
@@ -68,6 +78,7 @@ impl Registries {
             let credentials = Credentials::read(&self.credentials);
             let credentials = credentials.map_err(|error| here(error.to_string()))?;
             let client = RegistryClient::new(credentials, self.authority.as_deref());
+            let client = client.and_then(|client| client.with_hosts(self.hosts.clone()));
             client.map_err(|error| here(error.to_string()))
         });
         made.as_ref().map_err(Clone::clone)

@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 use crate::challenge::Challenge;
 use crate::chart_index::Index;
 use crate::credentials::Credentials;
+use crate::hosts::RegistryHosts;
 use crate::reference::ImageReference;
 
 /// Largest answer with a token in bytes.
@@ -99,6 +100,14 @@ pub enum RegistryError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Neither a mirror of it nor the registry itself has it.
+    #[error("{last}; its mirrors were asked before: {tried}")]
+    AfterMirrors {
+        /// What each mirror answered.
+        tried: String,
+        /// What the registry answered.
+        last: Box<RegistryError>,
+    },
     /// The cache could not be written.
     #[error("`{}`", path.display())]
     Cache {
@@ -115,6 +124,7 @@ impl RegistryError {
         match self {
             Self::Unreachable { .. } | Self::Cache { .. } | Self::Authority(_) => true,
             Self::Status { status, .. } => *status >= 500 || *status == 429,
+            Self::AfterMirrors { last, .. } => last.is_environment(),
             Self::Denied { .. }
             | Self::NotTaken { .. }
             | Self::Missing { .. }
@@ -125,6 +135,7 @@ impl RegistryError {
     /// What to do, where it is not about the image or its registry's permissions.
     pub fn help(&self) -> Option<String> {
         match self {
+            Self::AfterMirrors { last, .. } => last.help(),
             Self::Cache { path, .. } => Some(format!(
                 "make room or give permission where images are kept (`{}`), and run it again: what came is gone on \
                  with",
@@ -154,6 +165,9 @@ pub struct Manifest {
 #[derive(Debug)]
 pub struct RegistryClient {
     http: outhaul_http::Client,
+    /// Clients for hosts with an authority of their own.
+    own: BTreeMap<String, outhaul_http::Client>,
+    hosts: RegistryHosts,
     credentials: Credentials,
     /// The value of `Authorization`, by registry and repository.
     pub(crate) known: Mutex<BTreeMap<String, Zeroizing<String>>>,
@@ -169,22 +183,64 @@ struct Token {
     access_token: Option<String>,
 }
 
+fn http(authority: Authority<'_>) -> Result<outhaul_http::Client, RegistryError> {
+    let agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
+    let mut settings = ClientSettings::new(agent, authority);
+    settings.limits.connect = Some(Duration::from_secs(10));
+    outhaul_http::Client::new(&settings).map_err(RegistryError::Authority)
+}
+
 impl RegistryClient {
     /// A client; `authority` is a PEM file for servers whose certificate no public authority signed.
     ///
     /// # Errors
     /// [`RegistryError::Authority`] when it cannot be used.
     pub fn new(credentials: Credentials, authority: Option<&Path>) -> Result<Self, RegistryError> {
-        let authority = authority.map_or(Authority::System, Authority::File);
-        let agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
-        let mut settings = ClientSettings::new(agent, authority);
-        settings.limits.connect = Some(Duration::from_secs(10));
-        let http = outhaul_http::Client::new(&settings).map_err(RegistryError::Authority)?;
         Ok(Self {
-            http,
+            http: http(authority.map_or(Authority::System, Authority::File))?,
+            own: BTreeMap::new(),
+            hosts: RegistryHosts::default(),
             credentials,
             known: Mutex::default(),
             indexes: Mutex::default(),
+        })
+    }
+
+    /// The same, with mirrors of registries, and authorities of single hosts, which are trusted for these in the place of all others.
+    ///
+    /// # Errors
+    /// [`RegistryError::Authority`] when one cannot be used.
+    pub fn with_hosts(mut self, hosts: RegistryHosts) -> Result<Self, RegistryError> {
+        for (host, file) in hosts.authorities() {
+            self.own
+                .insert(host.to_owned(), http(Authority::File(file))?);
+        }
+        self.hosts = hosts;
+        Ok(self)
+    }
+
+    /// What `ask` brings for an image: of the first mirror of its registry that has it, else of the registry itself.
+    fn at_each<T>(
+        &self,
+        image: &ImageReference,
+        ask: impl Fn(&ImageReference) -> Result<T, RegistryError>,
+    ) -> Result<T, RegistryError> {
+        let mut tried = Vec::new();
+        for place in self.hosts.mirrors_of(image) {
+            match ask(&place) {
+                Ok(found) => {
+                    tracing::debug!(%image, mirror = place.registry, "from a mirror");
+                    return Ok(found);
+                }
+                Err(error) => tried.push(error.to_string()),
+            }
+        }
+        ask(image).map_err(|last| match tried.is_empty() {
+            true => last,
+            false => RegistryError::AfterMirrors {
+                tried: tried.join("; "),
+                last: Box::new(last),
+            },
         })
     }
 
@@ -193,6 +249,10 @@ impl RegistryClient {
     /// # Errors
     /// [`RegistryError`]
     pub fn manifest(&self, image: &ImageReference, at: &str) -> Result<Manifest, RegistryError> {
+        self.at_each(image, |image| self.manifest_at(image, at))
+    }
+
+    fn manifest_at(&self, image: &ImageReference, at: &str) -> Result<Manifest, RegistryError> {
         let what = match at.contains(':') {
             true => format!("{}@{at}", image.repository),
             false => format!("{}:{at}", image.repository),
@@ -229,6 +289,15 @@ impl RegistryClient {
         digest: &Digest,
         from: u64,
     ) -> Result<(u64, Box<dyn Read + Send>), RegistryError> {
+        self.at_each(image, |image| self.blob_at(image, digest, from))
+    }
+
+    fn blob_at(
+        &self,
+        image: &ImageReference,
+        digest: &Digest,
+        from: u64,
+    ) -> Result<(u64, Box<dyn Read + Send>), RegistryError> {
         let what = format!("{}@{digest}", image.repository);
         let range = (from > 0).then(|| format!("bytes={from}-"));
         let answer = self.get(image, &format!("blobs/{digest}"), &what, range.as_deref())?;
@@ -239,7 +308,21 @@ impl RegistryClient {
         Ok((begins, Box::new(answer.into_reader())))
     }
 
-    pub(crate) fn get(
+    /// The list of what refers to `digest`, as the registry keeps it.
+    pub(crate) fn referrers(
+        &self,
+        image: &ImageReference,
+        digest: &Digest,
+    ) -> Result<Vec<u8>, RegistryError> {
+        self.at_each(image, |image| {
+            let what = format!("{}: what refers to {digest}", image.repository);
+            let answer = self.get(image, &format!("referrers/{digest}"), &what, None)?;
+            let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
+            bytes.map_err(|error| unreachable(image, &error))
+        })
+    }
+
+    fn get(
         &self,
         image: &ImageReference,
         path: &str,
@@ -298,7 +381,7 @@ impl RegistryClient {
         range: Option<&str>,
         limit: Duration,
     ) -> Result<Response, RegistryError> {
-        let request = self.http.request(Method::GET, url);
+        let request = self.http_at(url).request(Method::GET, url);
         let mut request = request.header("Accept", ACCEPT).body_limit(limit);
         if let Some(value) = authorization {
             request = request.secret_header("Authorization", value);
@@ -368,9 +451,11 @@ impl RegistryClient {
         Ok(Zeroizing::new(format!("Bearer {}", token.as_str())))
     }
 
-    /// What asks.
-    pub(crate) fn http(&self) -> &outhaul_http::Client {
-        &self.http
+    /// What asks the server of `url`: by the authority that is known for it, else by all.
+    pub(crate) fn http_at(&self, url: &str) -> &outhaul_http::Client {
+        let host = UrlParts::of(url).map(|parts| parts.authority.to_ascii_lowercase());
+        let own = host.and_then(|host| self.own.get(&host));
+        own.unwrap_or(&self.http)
     }
 
     /// The value of `Authorization` for `host`.

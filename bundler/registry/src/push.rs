@@ -28,7 +28,7 @@ impl RegistryClient {
         let what = format!("{}@{digest}", repository.repository);
         let url = url(repository, &format!("blobs/{digest}"));
         let answer = self.authorized(repository, &what, &mut |authorization| {
-            let request = self.http().request(Method::HEAD, &url);
+            let request = self.http_at(&url).request(Method::HEAD, &url);
             with(request, authorization)
                 .send()
                 .map_err(|error| unreachable(repository, &error))
@@ -65,7 +65,7 @@ impl RegistryClient {
         let mut used = None;
         let answer = self.authorized(repository, &what, &mut |authorization| {
             used = authorization.map(str::to_owned);
-            let request = self.http().request(Method::POST, &begin);
+            let request = self.http_at(&begin).request(Method::POST, &begin);
             with(request, authorization)
                 .send_bytes(&[])
                 .map_err(|error| unreachable(repository, &error))
@@ -84,7 +84,7 @@ impl RegistryClient {
         // Another server gets nothing that authenticates.
         let own = format!("{}/", begin.split("/v2/").next().unwrap_or_default());
         let authorization = used.as_deref().filter(|_| put.starts_with(&own));
-        let request = self.http().request(Method::PUT, &put);
+        let request = self.http_at(&put).request(Method::PUT, &put);
         let request = request.header("Content-Type", "application/octet-stream");
         let answer = with(request, authorization)
             .send_from(body, content.size)
@@ -109,7 +109,7 @@ impl RegistryClient {
         let what = format!("{}:{tag}", repository.repository);
         let url = url(repository, &format!("manifests/{tag}"));
         let answer = self.authorized(repository, &what, &mut |authorization| {
-            let request = self.http().request(Method::PUT, &url);
+            let request = self.http_at(&url).request(Method::PUT, &url);
             let request = request.header("Content-Type", media_type);
             with(request, authorization)
                 .send_bytes(bytes)

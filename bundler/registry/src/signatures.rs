@@ -5,7 +5,6 @@
 //! older form. Whether a signature holds is not decided here, and nothing but lists is fetched.
 
 use outhaul_bundle::Digest;
-use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use serde::Deserialize;
 
 use crate::client::{RegistryClient, RegistryError};
@@ -87,16 +86,7 @@ fn present<T>(asked: Result<T, RegistryError>) -> Result<Option<T>, RegistryErro
                 ..
             },
         ) => Ok(None),
+        Err(RegistryError::AfterMirrors { last, .. }) => present(Err(*last)),
         Err(error) => Err(error),
-    }
-}
-
-impl RegistryClient {
-    /// The list of what refers to `digest`, as the registry keeps it.
-    fn referrers(&self, image: &ImageReference, digest: &Digest) -> Result<Vec<u8>, RegistryError> {
-        let what = format!("{}: what refers to {digest}", image.repository);
-        let answer = self.get(image, &format!("referrers/{digest}"), &what, None)?;
-        let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
-        bytes.map_err(|error| crate::client::unreachable(image, &error))
     }
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::promote::OverrideArgs;
+use super::registries::RegistryArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Output, print_json, say};
 use crate::registries::Registries;
@@ -29,6 +30,7 @@ use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
+use outhaul_registry::RegistryHosts;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
 
@@ -85,6 +87,8 @@ pub struct Args {
     )]
     agent: Vec<String>,
     #[command(flatten)]
+    registries: RegistryArgs,
+    #[command(flatten)]
     past_gate: OverrideArgs,
     /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
     #[arg(long)]
@@ -117,8 +121,9 @@ fn days() -> clap::builder::RangedI64ValueParser<u32> {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
+        let hosts = self.registries.parse()?;
         if self.estimate {
-            return self.estimate();
+            return self.estimate(hosts);
         }
         let scanners = Programs::parse(&self.scanners).map_err(|text| {
             Failure::say(failure::USAGE, format!("`{text}` does not name a scanner"))
@@ -146,7 +151,7 @@ impl Args {
         let issued = fleet
             .signing_time(self.issued, clock)
             .map_err(fleet_failure)?;
-        let images = Registries::of_user(&platform.cache);
+        let images = Registries::of_user(&platform.cache).with_hosts(hosts);
         let request = BundleRequest {
             cluster_types: &self.cluster_type,
             out: self.out.as_deref().unwrap_or(Path::new(".")),
@@ -217,11 +222,13 @@ impl Args {
         Ok(findings)
     }
 
-    fn estimate(&self) -> Result<Exit, Failure> {
+    fn estimate(&self, hosts: RegistryHosts) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict, None)?;
-        let images = Registries::of_user(&platform.cache).only_looks();
+        let images = Registries::of_user(&platform.cache)
+            .with_hosts(hosts)
+            .only_looks();
         #[expect(
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"

@@ -20,7 +20,9 @@ use outhaul_kit::url_secrets::without_secrets;
     hub = \"https://hub.factory.example\"\n  \
     hub_ca = \"hub-ca.pem\"\n  \
     rendered = \"rendered\"                    # --out of `outhaul render`\n  \
-    bundles = \"bundles\"                      # --out of `outhaul bundle`\n\n  \
+    bundles = \"bundles\"                      # --out of `outhaul bundle`\n  \
+    registry_mirrors = [\"docker.io=registry.factory.example/dockerhub\"]\n  \
+    registry_cas = [\"registry.factory.example=ca.pem\"]\n\n  \
     [sources]\n  \
     \"https://git.factory.example/label-printer\" = \"label-printer\"\n\n\
     The same in the environment: OUTHAUL_CONTROL_PLANE, OUTHAUL_FLEET, OUTHAUL_SOURCES='URL=DIR URL=DIR'.\n\

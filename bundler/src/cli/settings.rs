@@ -318,8 +318,7 @@ impl Filler<'_> {
         let Some(arg) = argument(self.leaf, setting) else {
             return false;
         };
-        let several = matches!(setting, Setting::Sources | Setting::AllowHosts);
-        if !several && self.level(setting).is_some() {
+        if !setting.is_list() && self.level(setting).is_some() {
             return false;
         }
         // What belongs to another control plane or hub than the one that is used does not fit it.
@@ -347,9 +346,7 @@ impl Filler<'_> {
             return;
         };
         let texts: Vec<String> = match setting {
-            Setting::Sources | Setting::AllowHosts => {
-                text.split_whitespace().map(str::to_owned).collect()
-            }
+            setting if setting.is_list() => text.split_whitespace().map(str::to_owned).collect(),
             _ => vec![text],
         };
         if self.fill(setting, Level::Environment, &texts) {

@@ -32,6 +32,7 @@ fn user() -> u32 {
 fn paths_are_after_the_file_and_urls_stay() {
     let project = parse(
         "control_plane = \"planes/control\"\nfleet = \"/srv/fleet\"\nhub = \"https://hub.example\"\nhub_ca = \"ca.pem\"\n\
+         registry_mirrors = [\"docker.io=mirror.example/hub\"]\nregistry_cas = [\"mirror.example=certs/ca.pem\"]\n\
          [sources]\n\"https://git.example/app#dev\" = \"../app\"\n",
     )
     .unwrap();
@@ -40,6 +41,14 @@ fn paths_are_after_the_file_and_urls_stay() {
     assert_eq!(text(Setting::Fleet), "/srv/fleet");
     assert_eq!(text(Setting::Hub), "https://hub.example");
     assert_eq!(text(Setting::HubCa), "/plant/ca.pem");
+    assert_eq!(
+        text(Setting::RegistryMirrors),
+        "docker.io=mirror.example/hub"
+    );
+    assert_eq!(
+        text(Setting::RegistryCas),
+        "mirror.example=/plant/certs/ca.pem"
+    );
     assert_eq!(
         text(Setting::Sources),
         "https://git.example/app#dev=/plant/../app"

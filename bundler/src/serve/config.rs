@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::ServeError;
 use outhaul_control::model::EXPIRES_DAYS;
 use outhaul_load::program::Programs;
+use outhaul_registry::RegistryHosts;
 use outhaul_remote::forge::ForgeKind;
 
 /// Largest file in bytes.
@@ -100,6 +101,12 @@ pub struct BundleConfig {
     pub publish: Option<PathBuf>,
     /// Days until a bundle may no longer be installed, within [`EXPIRES_DAYS`]; without it as policies say, or 180.
     pub expires_days: Option<u32>,
+    /// `REGISTRY=HOST[:PORT][/PATH]` for mirrors that are asked for images before their registries.
+    #[serde(default, deserialize_with = "mirrors")]
+    pub registry_mirrors: RegistryHosts,
+    /// `HOST[:PORT]=FILE` for registries whose certificates are from a private authority.
+    #[serde(default, deserialize_with = "authorities")]
+    pub registry_cas: RegistryHosts,
     /// `NAME=PROGRAM` for scanners that delivery policies name.
     #[serde(default, deserialize_with = "programs")]
     pub scanners: Programs,
@@ -151,6 +158,16 @@ fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Programs, D::Error> {
             "`{text}` names no program; write `NAME=PROGRAM`, each name once"
         ))
     })
+}
+
+fn mirrors<'de, D: Deserializer<'de>>(from: D) -> Result<RegistryHosts, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    RegistryHosts::parse(&texts, &[]).map_err(serde::de::Error::custom)
+}
+
+fn authorities<'de, D: Deserializer<'de>>(from: D) -> Result<RegistryHosts, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    RegistryHosts::parse(&[], &texts).map_err(serde::de::Error::custom)
 }
 
 fn interval<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

@@ -232,7 +232,9 @@ fn bundle(
     fleet
         .refuse_implausible_clock(now)
         .map_err(|error| RoundProblem::of(&error))?;
-    let images = Registries::of_user(&platform.cache);
+    let (mirrors, authorities) = (&config.registry_mirrors, &config.registry_cas);
+    let hosts = mirrors.clone().and(authorities.clone());
+    let images = Registries::of_user(&platform.cache).with_hosts(hosts);
     let request = BundleRequest {
         cluster_types: &[],
         out: &config.out,

@@ -21,6 +21,7 @@ mod keyless;
 mod layers;
 mod lost;
 mod materials;
+mod mirrored;
 mod platforms;
 mod signed;
 mod unnamed;

@@ -238,7 +238,7 @@ impl<'a> Fetch<'a> {
         given: Option<&str>,
         range: Option<&str>,
     ) -> Result<Response, RegistryError> {
-        let request = self.client.http().request(Method::GET, url);
+        let request = self.client.http_at(url).request(Method::GET, url);
         let mut request = request.body_limit(BODY);
         if let Some(range) = range {
             request = request.header("Range", range);

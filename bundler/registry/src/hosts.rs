@@ -1,0 +1,180 @@
+//! Where a registry is asked: at its mirrors first, then itself; and by which authority a host is known.
+//!
+//! What comes in: `docker.io=registry.example:5000/dockerhub` and `registry.example:5000=ca.pem`, from who runs the program, never from a
+//! control plane. What goes out: for an image the references under which its mirrors have it. What a mirror brings is pinned and carried
+//! under the image's own name; its digest decides whether it is the image.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::reference::ImageReference;
+
+/// A text that is not one of both forms.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a {what}: {problem}")]
+pub struct HostsError {
+    text: String,
+    what: &'static str,
+    problem: String,
+}
+
+/// Mirrors and authorities of registries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RegistryHosts {
+    /// By registry, host and path of each mirror, in the order in which they are asked.
+    mirrors: BTreeMap<String, Vec<(String, String)>>,
+    authorities: BTreeMap<String, PathBuf>,
+}
+
+impl RegistryHosts {
+    /// Those of texts `REGISTRY=HOST[:PORT][/PATH]` and `HOST[:PORT]=FILE`.
+    ///
+    /// # Errors
+    /// [`HostsError`] for the first that is not one.
+    pub fn parse(mirrors: &[String], authorities: &[String]) -> Result<Self, HostsError> {
+        let mut hosts = Self::default();
+        for text in mirrors {
+            let wrong = |problem: String| HostsError {
+                text: text.clone(),
+                what: "mirror",
+                problem,
+            };
+            let (of, at) = text.split_once('=').ok_or_else(|| {
+                wrong("write `REGISTRY=HOST/PATH`, such as `docker.io=registry.example:5000/dockerhub`".to_owned())
+            })?;
+            let of = host(of).map_err(wrong)?;
+            let at = at.trim_end_matches('/');
+            let (at, path) = at.split_once('/').unwrap_or((at, ""));
+            let at = host(at).map_err(wrong)?;
+            let under = format!("{at}/{path}/x").replace("//", "/");
+            under
+                .parse::<ImageReference>()
+                .map_err(|error| wrong(error.to_string()))?;
+            if at == of {
+                return Err(wrong("a registry is no mirror of itself".to_owned()));
+            }
+            let known = hosts.mirrors.entry(of).or_default();
+            let one = (at, path.to_owned());
+            if !known.contains(&one) {
+                known.push(one);
+            }
+        }
+        for text in authorities {
+            let wrong = |problem: String| HostsError {
+                text: text.clone(),
+                what: "certificate authority of a registry",
+                problem,
+            };
+            let (of, file) = text
+                .split_once('=')
+                .filter(|(_, file)| !file.is_empty())
+                .ok_or_else(|| wrong("write `HOST[:PORT]=FILE`".to_owned()))?;
+            let of = host(of).map_err(wrong)?;
+            if hosts.authorities.insert(of, PathBuf::from(file)).is_some() {
+                return Err(wrong("that host has another one already".to_owned()));
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// The image as each mirror of its registry has it, in their order.
+    pub(crate) fn mirrors_of(&self, image: &ImageReference) -> Vec<ImageReference> {
+        let mirrors = self.mirrors.get(&image.registry).into_iter().flatten();
+        mirrors
+            .map(|(registry, path)| ImageReference {
+                registry: registry.clone(),
+                repository: match path.as_str() {
+                    "" => image.repository.clone(),
+                    path => format!("{path}/{}", image.repository),
+                },
+                ..image.clone()
+            })
+            .collect()
+    }
+
+    /// The hosts with an authority of their own, each with its file.
+    pub(crate) fn authorities(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let all = self.authorities.iter();
+        all.map(|(host, file)| (host.as_str(), file.as_path()))
+    }
+
+    /// Both together: of what is parsed apart.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.mirrors.extend(other.mirrors);
+        self.authorities.extend(other.authorities);
+        self
+    }
+}
+
+/// A registry's host, as references to images have it.
+fn host(text: &str) -> Result<String, String> {
+    let read = format!("{text}/a/b").parse::<ImageReference>();
+    let read = read.map_err(|_| format!("`{text}` is not a host, or has more than its port"))?;
+    match read.registry == text.to_ascii_lowercase() && read.repository == "a/b" {
+        true => Ok(read.registry),
+        false => Err(format!(
+            "`{text}` is not the host of a registry, such as `docker.io` or `registry.example:5000`"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(mirrors: &[&str], authorities: &[&str]) -> Result<RegistryHosts, String> {
+        let own = |texts: &[&str]| -> Vec<String> {
+            texts.iter().map(|text| (*text).to_owned()).collect()
+        };
+        RegistryHosts::parse(&own(mirrors), &own(authorities)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_image_is_asked_for_at_each_mirror_of_its_registry_in_order() {
+        let hosts = parsed(
+            &[
+                "docker.io=registry.example:5000/dockerhub/",
+                "docker.io=mirror.example",
+                "ghcr.io=mirror.example/github/all",
+            ],
+            &[],
+        )
+        .unwrap();
+        let at = |image: &str| -> Vec<String> {
+            let places = hosts.mirrors_of(&image.parse().unwrap());
+            places.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            at("nginx:1.27"),
+            [
+                "registry.example:5000/dockerhub/library/nginx:1.27",
+                "mirror.example/library/nginx:1.27"
+            ]
+        );
+        assert_eq!(at("ghcr.io/a/b:1"), ["mirror.example/github/all/a/b:1"]);
+        assert!(at("quay.io/a/b:1").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_mirror_and_no_authority_is_refused() {
+        for text in [
+            "docker.io",
+            "docker.io=",
+            "=mirror.example",
+            "docker.io=https://mirror.example",
+            "https://docker.io=mirror.example",
+            "docker.io/library=mirror.example",
+            "docker.io=mirror.example/Upper",
+            "docker.io=docker.io/mirror",
+            "mirror=mirror.example",
+        ] {
+            assert!(parsed(&[text], &[]).is_err(), "{text}");
+        }
+        for text in ["registry.example", "registry.example=", "a/b=ca.pem"] {
+            assert!(parsed(&[], &[text]).is_err(), "{text}");
+        }
+        let twice = parsed(&[], &["r.example=a.pem", "r.example=b.pem"]).unwrap_err();
+        assert!(twice.contains("another one already"), "{twice}");
+    }
+}

@@ -10,8 +10,6 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::{FieldStep, ImageField};
 use outhaul_control::yaml::{Node, Value};
 
-use crate::manifest::Need;
-
 /// By the place of a field in its list: whether any object of its kind has it.
 pub(crate) type Seen = BTreeMap<usize, bool>;
 
@@ -27,18 +25,19 @@ pub(crate) fn objects(document: &Node) -> Vec<&Node> {
     }
 }
 
-/// Adds the images of `document` to `found`, and notes which fields it has.
+/// The images of `document` in these fields, each once; notes which of the fields it has.
 pub(crate) fn images(
     file: &Arc<SourceFile>,
     document: &Node,
     fields: &[ImageField],
-    (found, seen): (&mut Vec<(Need, Location)>, &mut Seen),
-) {
+    seen: &mut Seen,
+) -> Vec<(String, Location)> {
+    let mut found = Vec::new();
     for object in objects(document) {
         for (number, field, nodes) in named(object, fields) {
             let images = nodes.iter().filter_map(|node| {
-                let image = image(node)?;
-                Some((Need::Image(image), Location::new(file, node.span.clone())))
+                let at = Location::new(file, node.span.clone());
+                Some((image(node)?, at))
             });
             let images: Vec<_> = images.collect();
             *seen.entry(number).or_default() |= match field.ignored {
@@ -46,17 +45,11 @@ pub(crate) fn images(
                 false => !images.is_empty(),
             };
             if !field.ignored {
-                // A container's image may be named again.
-                let is_new = |one: &(Need, Location)| {
-                    found
-                        .iter()
-                        .all(|(_, at)| at.span.start != one.1.span.start)
-                };
-                let images: Vec<_> = images.into_iter().filter(is_new).collect();
                 found.extend(images);
             }
         }
     }
+    found
 }
 
 /// Each field that objects of this kind have, with its number and the values at its path.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
+use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::{OpenedSource, SourceError, normal_path};
@@ -19,6 +19,7 @@ use crate::unread::NAMES;
 
 mod empty;
 mod files;
+mod gap;
 mod items;
 mod looking;
 mod patch;
@@ -26,6 +27,7 @@ mod reach;
 mod rendered;
 mod unread;
 
+pub use gap::{Gap, Means};
 pub use rendered::{Build, alike, builds};
 
 use files::{Files, join, parent};
@@ -38,50 +40,6 @@ const MAX_BASES: usize = 64;
 const MAX_VISITS: usize = 5_000;
 /// Most images and sources at one place of a build.
 const MAX_ITEMS: usize = 100_000;
-
-/// What a gap in a build means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
-    /// No site can build it, with a network or without.
-    Broken,
-    /// A site without a network cannot build it.
-    Unreachable,
-    /// Which images are built is not known.
-    Images,
-    /// It builds, and nothing is in it.
-    Nothing,
-    /// A manifest is not read, and what it needs is not known.
-    Unread,
-    /// The templates of a chart that lies there are not read.
-    Templates,
-}
-
-/// What of a build could not be followed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
-    /// What follows from it.
-    pub means: Means,
-    /// What it is.
-    pub message: String,
-    /// Where it is written.
-    pub at: Location,
-    /// What to do.
-    pub help: &'static str,
-}
-
-impl Gap {
-    /// As a finding, of a severity as `new` makes them.
-    pub fn finding(&self, new: fn(&'static str, String) -> Diagnostic) -> Diagnostic {
-        let code = match self.means {
-            Means::Broken => "kustomization-broken",
-            Means::Unreachable | Means::Images => "kustomization-not-followed",
-            Means::Nothing => "kustomization-empty",
-            Means::Unread => "manifest-not-read",
-            Means::Templates => "chart-images-unknown",
-        };
-        new(code, self.message.clone()).at(&self.at).help(self.help)
-    }
-}
 
 /// What a path needs.
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@ mod fields;
 pub mod kustomize;
 mod listed;
 mod manifest;
+mod name;
 mod possible;
 pub mod secrets;
 mod unread;
@@ -22,5 +23,6 @@ mod values;
 
 pub use listed::{ListError, ListOfFiles};
 pub use manifest::*;
+pub use name::parts;
 pub use possible::Possible;
 pub use unread::Unread;

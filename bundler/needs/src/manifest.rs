@@ -12,6 +12,7 @@ use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::git::is_commit_id;
 
 use crate::fields::{self, Seen};
+use crate::name::parts;
 use crate::possible::{self, Possible};
 use crate::unread::{NAMES, Unread, is_manifest, is_text};
 
@@ -125,19 +126,6 @@ impl Substitution {
     }
 }
 
-/// An image's name, tag and digest.
-pub fn parts(image: &str) -> (&str, Option<&str>, Option<&str>) {
-    let (rest, digest) = match image.split_once('@') {
-        Some((rest, digest)) => (rest, Some(digest)),
-        None => (image, None),
-    };
-    // A colon before a slash is that of a port.
-    match rest.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
-        Some((name, tag)) => (name, Some(tag), digest),
-        None => (rest, None, digest),
-    }
-}
-
 /// What one file needs.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
@@ -200,7 +188,8 @@ impl Needs {
             }
             let mut found = Vec::new();
             images(file, &document, &mut found);
-            fields::images(file, &document, fields, (&mut found, &mut needs.fields));
+            let more = fields::images(file, &document, fields, &mut needs.fields);
+            add_images(&mut found, more);
             let known = found.iter().map(|(_, at)| at.span.start).collect();
             needs
                 .possible
@@ -328,6 +317,16 @@ pub(crate) fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need,
         }
         Value::Sequence(items) => items.iter().for_each(|item| images(file, item, found)),
         _ => {}
+    }
+}
+
+/// Adds images of fields of custom resources; a container's may be named by one of them again.
+pub(crate) fn add_images(found: &mut Vec<(Need, Location)>, more: Vec<(String, Location)>) {
+    for (image, at) in more {
+        let is_known = |one: &(Need, Location)| one.1.span.start == at.span.start;
+        if !found.iter().any(is_known) {
+            found.push((Need::Image(image), at));
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{Node, Value};
 
 use crate::fields::{composed, named, objects};
-use crate::manifest::parts;
+use crate::name::parts;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Content;
 
-use crate::client::RegistryError;
+use crate::error::RegistryError;
 
 /// The folder.
 #[derive(Debug, Clone)]

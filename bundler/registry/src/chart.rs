@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::cache::ImageCache;
 use crate::chart_index::{self, Index, Version};
-use crate::client::{RegistryClient, RegistryError};
+use crate::client::RegistryClient;
+use crate::error::RegistryError;
 use crate::pull::Pulled;
 use outhaul_kit::carried::{
     CHART_ARCHIVE, CHART_CONFIG, CHART_PATH, CHART_REPOSITORY, IMAGE_MANIFEST, is_single_version,

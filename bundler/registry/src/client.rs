@@ -7,7 +7,7 @@
 use outhaul_kit::url::{UrlParts, is_https};
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 use crate::challenge::Challenge;
 use crate::chart_index::Index;
 use crate::credentials::Credentials;
+use crate::error::RegistryError;
 use crate::hosts::RegistryHosts;
 use crate::reference::ImageReference;
 
@@ -36,119 +37,6 @@ const DOCUMENT: Duration = Duration::from_secs(120);
 const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, \
     application/vnd.docker.distribution.manifest.v2+json";
-
-/// Why an image cannot be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegistryError {
-    /// The authority's certificates cannot be used.
-    #[error("no registry can be asked over TLS: {0}")]
-    Authority(HttpError),
-    /// No connection, or it broke.
-    #[error("cannot reach `{host}`: {problem}")]
-    Unreachable {
-        /// The server.
-        host: String,
-        /// What happened.
-        problem: String,
-    },
-    /// It wants to know who asks, or does not let them.
-    #[error("`{host}` does not serve `{what}`: {problem}")]
-    Denied {
-        /// The server.
-        host: String,
-        /// What was asked for.
-        what: String,
-        /// What is missing.
-        problem: String,
-    },
-    /// It does not take what is pushed.
-    #[error("`{host}` does not take `{what}`: {problem}")]
-    NotTaken {
-        /// The server.
-        host: String,
-        /// What was pushed.
-        what: String,
-        /// Why.
-        problem: String,
-    },
-    /// It has no such thing.
-    #[error("`{host}` has no `{what}`")]
-    Missing {
-        /// The server.
-        host: String,
-        /// What was asked for.
-        what: String,
-    },
-    /// Another answer than one of those.
-    #[error("`{host}` answered {status} for `{what}`")]
-    Status {
-        /// The server.
-        host: String,
-        /// What was asked for.
-        what: String,
-        /// The HTTP status.
-        status: u16,
-    },
-    /// What came is not what it should be.
-    #[error("`{host}`: {what} {problem}")]
-    Wrong {
-        /// The server.
-        host: String,
-        /// What came.
-        what: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// Neither a mirror of it nor the registry itself has it.
-    #[error("{last}; its mirrors were asked before: {tried}")]
-    AfterMirrors {
-        /// What each mirror answered.
-        tried: String,
-        /// What the registry answered.
-        last: Box<RegistryError>,
-    },
-    /// The cache could not be written.
-    #[error("`{}`", path.display())]
-    Cache {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
-
-impl RegistryError {
-    /// Whether it is the network or the disk, and not what was asked for.
-    pub fn is_environment(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::Cache { .. } | Self::Authority(_) => true,
-            Self::Status { status, .. } => *status >= 500 || *status == 429,
-            Self::AfterMirrors { last, .. } => last.is_environment(),
-            Self::Denied { .. }
-            | Self::NotTaken { .. }
-            | Self::Missing { .. }
-            | Self::Wrong { .. } => false,
-        }
-    }
-
-    /// What to do, where it is not about the image or its registry's permissions.
-    pub fn help(&self) -> Option<String> {
-        match self {
-            Self::AfterMirrors { last, .. } => last.help(),
-            Self::Cache { path, .. } => Some(format!(
-                "make room or give permission where images are kept (`{}`), and run it again: what came is gone on \
-                 with",
-                path.parent().unwrap_or(path).display()
-            )),
-            Self::Unreachable { .. } => Some(
-                "check the network and that the registry answers, and run it again: what came is gone on with"
-                    .to_owned(),
-            ),
-            _ => None,
-        }
-    }
-}
 
 /// A manifest or an index, as the registry has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,8 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use crate::cache::ImageCache;
 use crate::chart::Hosts;
 use crate::chart::fetch::Fetch;
-use crate::client::{RegistryClient, RegistryError};
+use crate::client::RegistryClient;
+use crate::error::RegistryError;
 
 /// Largest file in bytes.
 pub const MAX_FILE: u64 = 64 << 30;

@@ -13,6 +13,7 @@ pub mod chart;
 pub mod chart_index;
 mod client;
 mod credentials;
+mod error;
 pub mod file;
 mod hosts;
 mod platforms;
@@ -25,8 +26,9 @@ pub mod signatures;
 
 pub use cache::ImageCache;
 pub use chart::{ChartReference, Hosts, pull_chart};
-pub use client::{RegistryClient, RegistryError};
+pub use client::RegistryClient;
 pub use credentials::Credentials;
+pub use error::RegistryError;
 pub use file::{look_file, pull_file};
 pub use hosts::{HostsError, RegistryHosts};
 pub use platforms::Platforms;

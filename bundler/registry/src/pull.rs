@@ -16,7 +16,8 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 
 use crate::cache::ImageCache;
-use crate::client::{Manifest, RegistryClient, RegistryError};
+use crate::client::{Manifest, RegistryClient};
+use crate::error::RegistryError;
 use crate::platforms::{Descriptor, Platform, Platforms, quoted};
 use crate::reference::ImageReference;
 

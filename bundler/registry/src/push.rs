@@ -11,7 +11,8 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_http::{Method, Response};
 
-use crate::client::{RegistryClient, RegistryError, location, unreachable};
+use crate::client::{RegistryClient, location, unreachable};
+use crate::error::RegistryError;
 use crate::reference::ImageReference;
 
 impl RegistryClient {

@@ -7,7 +7,8 @@
 use outhaul_bundle::Digest;
 use serde::Deserialize;
 
-use crate::client::{RegistryClient, RegistryError};
+use crate::client::RegistryClient;
+use crate::error::RegistryError;
 use crate::reference::ImageReference;
 
 /// Most references that are looked at.

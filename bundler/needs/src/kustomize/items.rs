@@ -49,8 +49,8 @@ pub(super) fn of(file: &Arc<SourceFile>, document: &Node, fields: &[ImageField])
     }
     let mut found = Vec::new();
     manifest::images(file, document, &mut found);
-    let noted = &mut Seen::new();
-    fields::images(file, document, fields, (&mut found, noted));
+    let more = fields::images(file, document, fields, &mut Seen::new());
+    manifest::add_images(&mut found, more);
     manifest::sources(file, document, &mut found);
     let mut listed = Vec::new();
     if text(document, "kind") != Some("CustomResourceDefinition") {

@@ -34,7 +34,8 @@ impl<'a> Looking<'a> {
         }
         let mut found: Vec<(_, Location)> = Vec::new();
         manifest::images(file, document, &mut found);
-        fields::images(file, document, self.fields, (&mut found, &mut self.seen));
+        let more = fields::images(file, document, self.fields, &mut self.seen);
+        manifest::add_images(&mut found, more);
         let known = found.iter().map(|(_, at)| at.span.start).collect();
         for one in possible(file, document, self.fields, &known) {
             // A base is reached as often as it is named.

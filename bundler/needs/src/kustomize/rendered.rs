@@ -11,7 +11,8 @@ use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::normal_url;
 
 use super::{list, strings, text};
-use crate::manifest::{Substitution, parts, substitution};
+use crate::manifest::{Substitution, substitution};
+use crate::name::parts;
 
 /// What a reconciler is asked to build.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,8 @@ use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
 
 use super::Hosts;
 use crate::challenge::Challenge;
-use crate::client::{RegistryClient, RegistryError};
+use crate::client::RegistryClient;
+use crate::error::RegistryError;
 
 /// A repository that is asked.
 pub(crate) struct Fetch<'a> {

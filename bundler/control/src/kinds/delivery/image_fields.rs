@@ -12,7 +12,7 @@ use serde_json::json;
 
 const FIELD: &str = "imageFields";
 /// Most entries: each object of a platform is compared with all of them.
-const MAX_ENTRIES: usize = 200;
+const MAX_IMAGE_FIELDS: usize = 200;
 
 pub(super) fn shape() -> Shape {
     some(object(vec![
@@ -33,7 +33,7 @@ pub(super) fn shape() -> Shape {
             json!({"type": "boolean"}),
         ),
     ]))
-    .with("maxItems", json!(MAX_ENTRIES))
+    .with("maxItems", json!(MAX_IMAGE_FIELDS))
 }
 
 /// The entries; `None` when they are not there, or unsound, which was reported then.
@@ -46,11 +46,11 @@ pub(super) fn read(
     let items = reader.list(spec, FIELD);
     let mut value = Vec::new();
     let mut sound = matches!(node.value, Value::Sequence(_));
-    if sound && (items.is_empty() || items.len() > MAX_ENTRIES) {
+    if sound && (items.is_empty() || items.len() > MAX_IMAGE_FIELDS) {
         let what = format!("`{}.{FIELD}` has {} entries", spec.what, items.len());
         let finding = Diagnostic::error("bad-value", what).at(&location);
         reader.report(finding.help(format!(
-            "write 1 to {MAX_ENTRIES}, each with `apiVersion`, `kind` and `path`; or leave the field out"
+            "write 1 to {MAX_IMAGE_FIELDS}, each with `apiVersion`, `kind` and `path`; or leave the field out"
         )));
         sound = false;
     }

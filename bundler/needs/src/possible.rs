@@ -123,7 +123,9 @@ impl Walk<'_> {
             }
             Value::Sequence(items) => {
                 let path = format!("{path}[*]");
-                items.iter().for_each(|item| self.node(&path, called, item));
+                for item in items {
+                    self.node(&path, called, item);
+                }
             }
             Value::String(text) => {
                 let mut images: Vec<&str> = words(text).filter(|word| is_whole(word)).collect();

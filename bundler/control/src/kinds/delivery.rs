@@ -29,12 +29,6 @@ mod statements;
 mod trusted_roots;
 
 pub(super) fn described() -> KindSchema {
-    let size = json!({
-        "type": ["string", "integer"],
-        "pattern": "^[0-9]+(\\.[0-9]{1,3})? *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
-        "minimum": 1,
-        "examples": ["600 MB"],
-    });
     kind(
         OUTHAUL,
         "DeliveryPolicy",
@@ -84,7 +78,7 @@ pub(super) fn described() -> KindSchema {
             may(
                 "sizeBudget",
                 "The most bytes that one bundle may have, such as `600 MB` or `4.7GiB`.",
-                size,
+                size_shape(),
             ),
             may(
                 "maxRemovalPercent",
@@ -134,6 +128,15 @@ pub(super) fn described() -> KindSchema {
         ])
         .with("allOf", image_signatures::roots_where_named()),
     )
+}
+
+fn size_shape() -> serde_json::Value {
+    json!({
+        "type": ["string", "integer"],
+        "pattern": "^[0-9]+(\\.[0-9]{1,3})? *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
+        "minimum": 1,
+        "examples": ["600 MB"],
+    })
 }
 
 fn waves_shape() -> Shape {

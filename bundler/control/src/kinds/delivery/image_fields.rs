@@ -103,7 +103,7 @@ fn entry(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<ImageField
             "write it as objects have it, such as `Press`",
         ),
     ];
-    for (written, _, help) in problems.iter().filter(|(_, wrong, _)| *wrong) {
+    if let Some((written, _, help)) = problems.iter().find(|(_, wrong, _)| *wrong) {
         let message = format!(
             "`{}` in `{}` is not an API version or kind",
             written.value, fields.what

@@ -46,6 +46,10 @@ pub(crate) struct LookedAt {
 
 /// The same, with the images that were not asked for. When bundles are being made, `bundled` names their cluster types, none for all, and
 /// images that would travel were verified already.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one pass over all assignments, whose results depend on one another"
+)]
 pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
     let mut trusted = BTreeSet::new();
     let mut travelling: BTreeMap<(String, Option<Asked>), Option<Location>> = BTreeMap::new();

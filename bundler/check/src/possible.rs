@@ -11,10 +11,13 @@ use outhaul_control::model::ImageField;
 use outhaul_needs::{Possible, shown_image};
 use outhaul_registry::ImageReference;
 
+/// What it is, where, of which cluster types, and whether the images of one of these travel.
+type Found = (Possible, Option<Location>, BTreeSet<String>, bool);
+
 #[derive(Debug, Default)]
 pub(crate) struct LooksLikeImages {
     /// By image, field and place: where it is, the cluster types, and whether one's images travel.
-    found: BTreeMap<(String, String), (Possible, Option<Location>, BTreeSet<String>, bool)>,
+    found: BTreeMap<(String, String), Found>,
     /// By the place of a field: whether any object of its kind has it.
     fields: BTreeMap<String, (ImageField, bool)>,
 }

@@ -37,7 +37,6 @@ mod state;
 #[cfg(test)]
 mod stored;
 mod time;
-mod visible;
 
 pub use error::HubError;
 pub use gate::{Decision, GateQuestion, GateVerdict};

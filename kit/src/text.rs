@@ -171,6 +171,22 @@ mod tests {
         assert_eq!(printable_lines("a\nb\u{1b}"), "a\nb\\u{1b}");
     }
 
+    #[cfg(feature = "console")]
+    #[test]
+    fn json_stays_the_same_value() {
+        let value = serde_json::json!({ "a": "\u{9b}x\u{202e}\u{1b}" });
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let shown = json(&text);
+        assert!(
+            !shown.contains(|letter| letter != '\n' && is_hidden(letter)),
+            "{shown}"
+        );
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
+    }
+
     #[test]
     fn what_is_typed_in_a_command_is_one_word_of_a_shell() {
         let texts: [&[u8]; 9] = [

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_kit::text;
 
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
@@ -10,7 +11,6 @@ use crate::gate::record::known_environment;
 use crate::store::SitePage;
 use crate::time;
 use crate::view::{CarriedBundle, CarrierList, Reading, Stop, request_rows};
-use crate::visible;
 
 /// List what to carry: the bundles for the stick, the sites to go to, and what comes back from each
 ///
@@ -111,14 +111,14 @@ fn print_list(list: &CarrierList) {
     }
     for stop in &list.stops {
         for note in &stop.notes {
-            print::talk(&format!("{}: {}", stop.site, visible::line(note)));
+            print::talk(&format!("{}: {}", stop.site, text::printable(note)));
         }
     }
     for site in &list.left_out {
         print::talk(&format!(
             "left out: {}: {}",
             site.site,
-            visible::line(&site.reason)
+            text::printable(&site.reason)
         ));
     }
     if list.revoked > 0 {

@@ -1,5 +1,6 @@
 //! `outhaul-hub decisions`: what gates decided, and what each decision rests on.
 
+use outhaul_kit::text;
 use serde_json::{Value, json};
 
 use super::{Common, Output, print};
@@ -8,7 +9,6 @@ use crate::gate;
 use crate::state::Hub;
 use crate::store::StoreError;
 use crate::time;
-use crate::visible;
 
 /// List what gates decided, or show one decision with every site and the report that it rests on
 #[derive(Debug, clap::Args)]
@@ -114,7 +114,7 @@ fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
                 ));
             }
             for line in &lines {
-                print::data(&format!("  {}", visible::line(&line.replace('\t', " "))));
+                print::data(&format!("  {}", text::printable(&line.replace('\t', " "))));
             }
         }
     }

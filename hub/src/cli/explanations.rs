@@ -4,13 +4,13 @@
 //! entry on record. It removes nothing else, and no bundle, report or decision ever.
 
 use outhaul_bundle::name::Name;
+use outhaul_kit::text;
 use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::explanations;
 use crate::time;
-use crate::visible;
 
 /// Explanations of renderings that are on record
 ///
@@ -52,7 +52,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     };
     let Some(one) = explanations::remove(&mut hub.store, digest, entry)? else {
         return Err(HubError::Usage {
-            problem: format!("no explanation `{}` is on record", visible::line(digest)),
+            problem: format!("no explanation `{}` is on record", text::printable(digest)),
             help: "the pages that explain and `GET /api/v1/explanations` show whole digests, such as `sha256:2c26b…`; nothing was changed"
                 .to_owned(),
         });

@@ -2,13 +2,13 @@
 
 use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
 use outhaul_kit::format_count::format_count;
+use outhaul_kit::text;
 
 use super::{Common, Output, print};
 use crate::acting::unknown_site;
 use crate::error::HubError;
 use crate::time;
 use crate::view::faults;
-use crate::visible;
 
 /// Show what is not well at a site, when it was well last, and what happened there meanwhile
 ///
@@ -54,9 +54,9 @@ fn print_faults(told: &SiteFaults) {
                 "`{}` {}: {}",
                 detail.assignment, detail.status, detail.message
             );
-            print::data(&format!("  {}", visible::line(&text)));
+            print::data(&format!("  {}", text::printable(&text)));
             for step in &detail.steps {
-                print::data(&format!("    {}", visible::line(step)));
+                print::data(&format!("    {}", text::printable(step)));
             }
         }
         match &fault.good {
@@ -73,7 +73,7 @@ fn print_faults(told: &SiteFaults) {
                 "  on site:        report {}, {}: {}",
                 act.report,
                 act.at,
-                visible::line(&act.text)
+                text::printable(&act.text)
             ));
         }
         for (from, to) in &fault.missing {
@@ -82,7 +82,7 @@ fn print_faults(told: &SiteFaults) {
         for (assignment, others) in &fault.others {
             print::data(&format!(
                 "  elsewhere:      `{}` is the same at {}, well at {} of them",
-                visible::line(assignment),
+                text::printable(assignment),
                 sites(others.well + others.not_well),
                 others.well
             ));
@@ -108,7 +108,7 @@ fn headline(fault: &SiteFault) -> String {
         FaultKind::Failed => format!("{names} of bundle {bundle} failed: {}", fault.bad.message),
         _ => format!("{names} of bundle {bundle} is not as it was applied"),
     };
-    visible::line(&text).into_owned()
+    text::printable(&text).into_owned()
 }
 
 fn sites(count: u64) -> String {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
 use outhaul_gate::later;
+use outhaul_kit::text;
 use outhaul_kit::{console, media};
 
 use super::{Common, Output, print};
@@ -11,7 +12,6 @@ use crate::error::HubError;
 use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep, refusal};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
 use crate::time;
-use crate::visible;
 
 /// Who asks, on record.
 const ASKED_BY: &str = "command line";
@@ -102,7 +102,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 what_if,
             });
             if decision.verdict == GateVerdict::Closed {
-                console::fail(REFUSED, &visible::lines(&refusal(&decision, WAY_OUT)));
+                console::fail(
+                    REFUSED,
+                    &text::printable_lines(&refusal(&decision, WAY_OUT)),
+                );
             }
         }
         Output::Text => text(&decision),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outhaul_kit::console;
+use outhaul_kit::text;
 
 use super::{Common, Output, explanation, kalypso, print};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
 use crate::import::{self, Imported};
 use crate::time;
-use crate::visible;
 
 const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
                           `outhaul-hub acks STICK`";
@@ -89,9 +89,9 @@ fn say_errors(done: &Imported) {
     for refused in done.refused.iter().filter(|refused| !refused.known) {
         let text = format!(
             "error: refused: {}: {}: {}",
-            visible::line(&refused.file),
+            text::printable(&refused.file),
             refused.rule,
-            visible::line(&refused.reason)
+            text::printable(&refused.reason)
         );
         console::fail(refused.exit_code(), &text);
     }
@@ -147,9 +147,9 @@ fn print_refused(done: &Imported) {
         };
         let line = format!(
             "{again}: {}{at}: {}: {}{lines}",
-            visible::line(&refused.file),
+            text::printable(&refused.file),
             refused.rule,
-            visible::line(&refused.reason)
+            text::printable(&refused.reason)
         );
         print::talk(&line);
     }

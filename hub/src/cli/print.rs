@@ -4,6 +4,7 @@
 //! [`outhaul_kit::console`]. It decides nothing.
 
 use outhaul_kit::console;
+use outhaul_kit::text;
 use serde::Serialize;
 
 use super::Common;
@@ -11,21 +12,20 @@ use crate::clock;
 use crate::state::{Hub, StateError};
 use crate::store::StoreError;
 use crate::time;
-use crate::visible;
 
 /// A line of talk on stderr.
 pub(super) fn talk(text: &str) {
-    console::message(&visible::lines(text));
+    console::message(&text::printable_lines(text));
 }
 
 /// A line of data on stdout. What would end the line, or act on a terminal, is written out.
 pub(super) fn data(text: &str) {
-    console::data(&visible::line(text));
+    console::data(&text::printable(text));
 }
 
 /// Several lines of this program's own on stdout, such as a key.
 pub(super) fn block(text: &str) {
-    console::data(&visible::lines(text));
+    console::data(&text::printable_lines(text));
 }
 
 /// The result as JSON, for the envelope on stdout.
@@ -41,7 +41,7 @@ pub(super) fn json<T: Serialize>(value: &T) {
 
 /// Rows under a heading, columns as wide as their widest cell.
 pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
-    let shown = |cell: &String| visible::line(cell).into_owned();
+    let shown = |cell: &String| text::printable(cell).into_owned();
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(shown).collect())

@@ -4,7 +4,7 @@ use super::{Common, Output, print, requests};
 use crate::error::HubError;
 use crate::time;
 use crate::view::{Reading, SiteRow};
-use crate::visible;
+use outhaul_kit::text;
 
 /// List every site: last seen, desired and actual bundle, state
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                     print::talk(&format!(
                         "{}: CONFLICT: {}",
                         site.site,
-                        visible::line(conflict)
+                        text::printable(conflict)
                     ));
                 }
                 if let Some(ahead) = &site.future_dated {
@@ -57,16 +57,16 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                     ));
                 }
                 if let Some(attempt) = &site.attempt {
-                    print::talk(&format!("{}: {}", site.site, visible::line(attempt)));
+                    print::talk(&format!("{}: {}", site.site, text::printable(attempt)));
                 }
                 for refusal in &site.refused {
                     print::talk(&format!(
                         "{}: refused on site {}: `{}`: {}: {}",
                         site.site,
                         refusal.site_time,
-                        visible::line(&refusal.source),
-                        visible::line(&refusal.rule),
-                        visible::line(&refusal.message)
+                        text::printable(&refusal.source),
+                        text::printable(&refusal.rule),
+                        text::printable(&refusal.message)
                     ));
                 }
             }

@@ -275,7 +275,7 @@ fn csv(rows: &[SiteRow]) -> String {
 
 /// One cell. What a spreadsheet would take for a formula is shown as text: sites write some of these.
 fn cell_of(text: &str) -> String {
-    let text = crate::visible::line(text);
+    let text = outhaul_kit::text::printable(text);
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let mark = if is_formula { "'" } else { "" };
     if is_formula || text.contains([',', '"', '\n', '\r']) {

@@ -5,10 +5,9 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use outhaul_kit::text;
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use crate::visible;
 
 /// An answer in JSON.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
         let kind = [(header::CONTENT_TYPE, "application/json")];
-        (kind, visible::json(&text).into_owned()).into_response()
+        (kind, text::json(&text).into_owned()).into_response()
     }
 }
 

@@ -73,10 +73,8 @@ fn is_of_its_own(line: &str, place: &str) -> bool {
         Some("init") if line.starts_with("init --state {} ") => "other-hub",
         Some("init") if line.starts_with("init {} ") => "fleet",
         Some("restore") if line.ends_with("--state {}") => "other-hub",
-        // What it adds to.
-        Some("new") => return ["control-plane", "clone"].contains(&place),
-        // JSON Schemas of a control plane's objects are for editors that have it open.
-        Some("schema") => return ["control-plane", "clone"].contains(&place),
+        // What is added to; and JSON Schemas of a control plane's objects, which are for editors that have it open.
+        Some("new" | "schema") => return ["control-plane", "clone"].contains(&place),
         _ => return false,
     };
     own == place

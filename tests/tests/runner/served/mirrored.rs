@@ -1,4 +1,4 @@
-//! Images from real registries (distribution's `registry`): of a mirror, with a login, under a private authority, with a token, and resumed.
+//! Images from a real registry (distribution's `registry`): of a mirror, with a login, under a private authority.
 //!
 //! What comes in: a workload whose image names a registry that cannot be reached, and its mirror at an address of this machine, which wants
 //! a password and has a certificate of a private authority. What must come out: the image under its own name, pinned to its digest; without

@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use outhaul_tests::isolated_or_skip;
+use outhaul_tests::{Ran, isolated_or_skip};
 
 use super::{Registry, at_plain_mirror, crane_or_skip, push, with_image};
 use crate::cluster::{SITE, follow_the_example};
@@ -42,6 +42,15 @@ fn with_fields(fixture: &SystemFixture, path: &str) {
     });
 }
 
+#[track_caller]
+fn assert_says(ran: &Ran, all: impl IntoIterator<Item = impl AsRef<str>>) {
+    let said = ran.everything();
+    for words in all {
+        let words = words.as_ref();
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
 #[test]
 fn images_that_no_container_names_are_reported_until_a_list_or_a_field_brings_them() {
     if !isolated_or_skip() {
@@ -75,13 +84,7 @@ fn images_that_no_container_names_are_reported_until_a_list_or_a_field_brings_th
         fixture.plane(0, "bundle", "dev", &estimate),
     ] {
         let places = ["press.yaml:6:29", "press.yaml:12:12"].map(str::to_owned);
-        for words in unknown.iter().chain(&places) {
-            assert!(
-                ran.everything().contains(words),
-                "{words}: {}",
-                ran.everything()
-            );
-        }
+        assert_says(&ran, unknown.iter().chain(&places));
     }
 
     // A path that no object has is said.
@@ -96,16 +99,11 @@ fn images_that_no_container_names_are_reported_until_a_list_or_a_field_brings_th
     assert!(ran.everything().contains(wrong), "{}", ran.everything());
     with_list(&fixture, "[[image]]\nname = \"localhost/Worker:2\"\n");
     let ran = fixture.plane(1, "check", "dev", &allowed);
-    for words in [
+    let wrong = [
         "`localhost/Worker:2` is not the name of an image",
         "outhaul-files.toml:2:8",
-    ] {
-        assert!(
-            ran.everything().contains(words),
-            "{words}: {}",
-            ran.everything()
-        );
-    }
+    ];
+    assert_says(&ran, wrong);
 
     let listed = format!(
         "[[image]]\nname = \"{at}/team/worker:2\"\n\n[[image]]\nname = \"{at}/team/later:4\"\n"
@@ -145,8 +143,11 @@ fn images_that_no_container_names_are_reported_until_a_list_or_a_field_brings_th
     ];
     let pulled = at_plain_mirror(&fixture, &listen, script, &programs);
     assert!(pulled.starts_with(&digests.join("\n")), "{pulled}");
+    a_repository_lists_images(&mut fixture, &bundle);
+}
 
-    // A repository that a reconciler fetches itself may list images, which it does not get from there.
+/// A repository that a reconciler fetches itself may list images, which it does not get from there.
+fn a_repository_lists_images(fixture: &mut SystemFixture, bundle: &[&str]) {
     let template = outhaul_tests::workspace_root().join("bundler/plane/templates/flux-git.yaml");
     let text = fs::read_to_string(template).unwrap();
     let text = text.replace("reconciler: flux\n", "reconciler: folder\n");
@@ -162,7 +163,7 @@ fn images_that_no_container_names_are_reported_until_a_list_or_a_field_brings_th
         )
         .unwrap();
     });
-    fixture.plane(0, "bundle", "dev", &bundle);
+    fixture.plane(0, "bundle", "dev", bundle);
     let shown = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-2.outhaul"]);
     for words in ["  repository  ", "/team/worker:2 ("] {
         assert!(shown.stdout.contains(words), "{}", shown.stdout);

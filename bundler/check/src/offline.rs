@@ -6,23 +6,24 @@
 //! does it; and what a working copy of manifests has that is not committed. It reads repositories that can be had and changes nothing; one that cannot be read is not
 //! its business.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod findings;
 
-use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_control::model::{ClusterType, ImageField, Images, Transport};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use outhaul_control::diagnostic::{Diagnostics, Location};
+use outhaul_control::model::{ClusterType, ImageField, Images, ReconcilerKind, Transport};
 use outhaul_git::source::normal_url;
 use outhaul_kit::carried::is_single_version;
-use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::manifests;
 use outhaul_load::pipeline::Platform;
 use outhaul_needs::kustomize::{self, Build, Followed, Gap, Means};
-use outhaul_needs::{ListOfFiles, Need, Needs as OfFile, shown_image, without_charts};
+use outhaul_needs::{ListOfFiles, Need, Needs as OfFile, Possible, shown_image, without_charts};
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
-use outhaul_plane::render::RenderedAssignment;
-use outhaul_registry::ImageReference;
-use outhaul_ship::collect::{ChartAsked, unnamed};
+use outhaul_plane::render::{RenderedAssignment, RenderedClusterType};
 
+use self::findings::{badly_asked, badly_named, findings, gap_finding};
 use crate::possible::{LooksLikeImages, whole};
 use crate::unread::NotRead;
 
@@ -46,139 +47,255 @@ pub(crate) struct LookedAt {
 
 /// The same, with the images that were not asked for. When bundles are being made, `bundled` names their cluster types, none for all, and
 /// images that would travel were verified already.
-#[expect(
-    clippy::too_many_lines,
-    reason = "one pass over all assignments, whose results depend on one another"
-)]
 pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
-    let mut trusted = BTreeSet::new();
-    let mut travelling: BTreeMap<(String, Option<Asked>), Option<Location>> = BTreeMap::new();
-    let plane = &platform.control_plane;
-    let mut needs = Needs::new();
-    let mut read: BTreeMap<Payload, OfPayload> = BTreeMap::new();
-    let mut gaps: Vec<(Gap, bool)> = Vec::new();
-    let mut unread = NotRead::default();
-    let mut possible = LooksLikeImages::default();
-    let mut all = Diagnostics::new();
+    let mut look = Look::new(platform, bundled);
     for (name, group) in &platform.rendering.cluster_types {
+        look.group(name, group);
+    }
+    look.found()
+}
+
+/// A cluster type's sites, and what is decided for them.
+struct Sites<'a> {
+    name: &'a str,
+    cluster_type: &'a ClusterType,
+    delivery: Delivery,
+    kind: ReconcilerKind,
+    /// Whether it is known that bundles are how the platform gets there.
+    is_certain: bool,
+}
+
+/// One look at all assignments.
+struct Look<'a> {
+    platform: &'a Platform,
+    bundled: Option<&'a [String]>,
+    needs: Needs,
+    /// Of a workload's manifests, each once, whatever number of assignments has them.
+    read: BTreeMap<Payload, Rc<OfPayload>>,
+    travelling: BTreeMap<(String, Option<Asked>), Option<Location>>,
+    trusted: BTreeSet<String>,
+    gaps: Vec<(Gap, bool)>,
+    unread: NotRead,
+    possible: LooksLikeImages,
+    all: Diagnostics,
+}
+
+impl<'a> Look<'a> {
+    fn new(platform: &'a Platform, bundled: Option<&'a [String]>) -> Self {
+        Self {
+            platform,
+            bundled,
+            needs: Needs::new(),
+            read: BTreeMap::new(),
+            travelling: BTreeMap::new(),
+            trusted: BTreeSet::new(),
+            gaps: Vec::new(),
+            unread: NotRead::default(),
+            possible: LooksLikeImages::default(),
+            all: Diagnostics::new(),
+        }
+    }
+
+    /// Looks at all assignments of a cluster type, unless they reach their sites over a network, or no bundle is made for it.
+    fn group(&mut self, name: &str, group: &RenderedClusterType) {
+        let plane = &self.platform.control_plane;
         let Some(cluster_type) = plane.cluster_types.get(name) else {
-            continue;
+            return;
         };
         let delivery = delivery::of(plane, cluster_type).unwrap_or_default();
         let transport = delivery.transport.as_ref().map(|transport| transport.value);
-        let other = |names: &[String]| !names.is_empty() && !names.contains(name);
-        if transport == Some(Transport::Git) || bundled.is_some_and(other) {
-            continue;
+        let other = |names: &[String]| !names.is_empty() && !names.iter().any(|one| one == name);
+        if transport == Some(Transport::Git) || self.bundled.is_some_and(other) {
+            return;
         }
+        let sites = Sites {
+            name,
+            cluster_type,
+            kind: self.platform.reconciler_kind(&group.reconciler),
+            is_certain: transport.is_some() || self.bundled.is_some(),
+            delivery,
+        };
         for assignment in group.assignments.values() {
-            let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
-            let builds = kustomize::builds(assignment.files.iter());
-            let payload = (key("repo"), key("branch"), key("path"));
-            let fields = delivery.image_fields();
-            let fields_at = delivery.image_fields.as_ref();
-            let fields_at = fields_at.map(|said| said.location.to_string());
-            let payload: Payload = (payload, kustomize::alike(&builds), fields_at);
-            let found = read.entry(payload).or_insert_with_key(|(payload, ..)| {
-                of_payload(platform, assignment, payload, (&builds, fields), &mut all)
+            self.assignment(&sites, assignment);
+        }
+    }
+
+    /// Looks at the rendered files of an assignment, and at the manifests that its workload holds.
+    fn assignment(&mut self, sites: &Sites<'_>, assignment: &RenderedAssignment) {
+        let payload = self.of_payload(sites, assignment);
+        let rendered: Vec<_> = assignment
+            .files
+            .iter()
+            .map(|(file, bytes)| OfFile::with(file, bytes, sites.delivery.image_fields()))
+            .collect();
+        let alike = self.alike(sites, &rendered, &payload.followed);
+        let named_so = rendered.iter().filter_map(|one| one.unread.clone());
+        // With what is wrong with its objects that is said already.
+        if carries(&sites.delivery) || !manifests::applies_objects(&sites.kind) {
+            let all = named_so.chain(payload.followed.unread());
+            self.unread.note(all, carries(&sites.delivery));
+        }
+        let (rendered, mut helm) = without_charts(rendered);
+        helm.append(payload.followed.helm.clone());
+        // Of a chart, its release and its repository, each may be in either.
+        let is_own = |at: &Location| !assignment.files.contains_key(&at.file.name);
+        let (own, charts): (Vec<_>, Vec<_>) =
+            helm.needs().into_iter().partition(|(_, at)| is_own(at));
+        let mut known = BTreeSet::new();
+        for (need, at) in rendered.into_iter().chain(charts) {
+            let place = written(self.platform, sites.cluster_type, &need);
+            let shown = place
+                .as_ref()
+                .map_or(at.file.name.clone(), Location::to_string);
+            known.extend(whole_of(&need));
+            let carried = carries(&sites.delivery);
+            if reachable(
+                &need,
+                assignment,
+                &sites.delivery,
+                carried,
+                payload.is_plain,
+            ) {
+                self.travels(sites, need, place);
+            } else {
+                self.needed(sites, (need, shown), place);
+            }
+        }
+        let followed = payload.followed.needs.iter();
+        for (need, at) in followed.chain(&own).chain(&payload.listed) {
+            known.extend(whole_of(need));
+            // Of what a workload's own manifests name, only images are brought.
+            let is_repository = matches!(need, Need::Repository(..));
+            let carried = !is_repository && carries(&sites.delivery);
+            if reachable(need, assignment, &sites.delivery, carried, payload.is_plain) {
+                self.travels(sites, need.clone(), Some(at.clone()));
+            } else {
+                let place = (need.clone(), at.to_string());
+                self.needed(sites, place, Some(at.clone()));
+            }
+        }
+        // Where the sites have a registry, it has to have them as it has all others.
+        if !has_registry(&sites.delivery) {
+            let carries = carries(&sites.delivery);
+            self.possible
+                .note(sites.name, &known, carries, alike.into_iter());
+        }
+        let is_built =
+            assignment.bootstrap.is_none() && manifests::builds_kustomizations(&sites.kind);
+        let reported = payload.followed.gaps.iter();
+        for gap in reported.filter(|gap| is_reported(gap, is_built, &sites.delivery)) {
+            add_gap(gap, sites.is_certain, &mut self.gaps);
+        }
+    }
+
+    /// What an assignment's workload holds, read once.
+    fn of_payload(&mut self, sites: &Sites<'_>, assignment: &RenderedAssignment) -> Rc<OfPayload> {
+        let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
+        let builds = kustomize::builds(assignment.files.iter());
+        let fields = sites.delivery.image_fields();
+        let fields_at = sites.delivery.image_fields.as_ref();
+        let payload: Payload = (
+            (key("repo"), key("branch"), key("path")),
+            kustomize::alike(&builds),
+            fields_at.map(|said| said.location.to_string()),
+        );
+        let (platform, all) = (self.platform, &mut self.all);
+        let found = self
+            .read
+            .entry(payload)
+            .or_insert_with_key(|(payload, ..)| {
+                Rc::new(of_payload(
+                    platform,
+                    assignment,
+                    payload,
+                    (&builds, fields),
+                    all,
+                ))
             });
-            let mut known = BTreeSet::new();
-            let mut add = |need: Need, place: String, at: Option<Location>, rendered: bool| {
-                if let Need::Image(image) = &need {
-                    known.insert(whole(image));
-                }
-                // Of what a workload's own manifests name, only images are brought.
-                let fetched = matches!(need, Need::Repository(..)) && !rendered;
-                let carried = !fetched && carries(&delivery);
-                if reachable(&need, assignment, &delivery, carried, found.is_plain) {
-                    if let Some((image, asked)) = as_image(need) {
-                        if carries(&delivery) {
-                            travelling.entry((image, asked)).or_insert(at);
-                        } else {
-                            trusted.insert(image);
-                        }
-                    }
-                    return;
-                }
-                let entry = needs.entry((need, place));
-                let (_, types, certain) = entry.or_insert((at, BTreeSet::new(), false));
-                types.insert(name.clone());
-                *certain |= transport.is_some() || bundled.is_some();
-            };
-            let rendered = assignment.files.iter();
-            let rendered: Vec<_> = rendered
-                .map(|(file, bytes)| OfFile::with(file, bytes, fields))
-                .collect();
-            let mut alike = Vec::new();
-            for one in &rendered {
-                possible.note_fields(fields, &one.fields);
-                alike.extend(one.possible.iter().map(|one| {
-                    let need = Need::Image(one.image.clone());
-                    (one.clone(), written(platform, cluster_type, &need))
-                }));
+        Rc::clone(found)
+    }
+
+    /// What looks like an image and is not known to be one, with its place, and which configured fields were seen.
+    fn alike(
+        &mut self,
+        sites: &Sites<'_>,
+        rendered: &[OfFile],
+        followed: &Followed,
+    ) -> Vec<(Possible, Option<Location>)> {
+        let fields = sites.delivery.image_fields();
+        let mut alike = Vec::new();
+        for one in rendered {
+            self.possible.note_fields(fields, &one.fields);
+            alike.extend(one.possible.iter().map(|one| {
+                let need = Need::Image(one.image.clone());
+                (
+                    one.clone(),
+                    written(self.platform, sites.cluster_type, &need),
+                )
+            }));
+        }
+        self.possible.note_fields(fields, &followed.fields);
+        alike.extend(followed.possible.iter().map(|one| (one.clone(), None)));
+        alike
+    }
+
+    /// Notes what travels, or is in a registry of the sites.
+    fn travels(&mut self, sites: &Sites<'_>, need: Need, at: Option<Location>) {
+        let Some((image, asked)) = as_image(need) else {
+            return;
+        };
+        match carries(&sites.delivery) {
+            true => {
+                self.travelling.entry((image, asked)).or_insert(at);
             }
-            possible.note_fields(fields, &found.followed.fields);
-            let own = found.followed.possible.iter();
-            alike.extend(own.map(|one| (one.clone(), None)));
-            let named_so = rendered.iter().filter_map(|one| one.unread.clone());
-            let kind = platform.reconciler_kind(&group.reconciler);
-            // With what is wrong with its objects that is said already.
-            if carries(&delivery) || !manifests::applies_objects(&kind) {
-                let all = named_so.chain(found.followed.unread());
-                unread.note(all, carries(&delivery));
-            }
-            let (rendered, mut helm) = without_charts(rendered);
-            helm.append(found.followed.helm.clone());
-            // Of a chart, its release and its repository, each may be in either.
-            let is_own = |at: &Location| !assignment.files.contains_key(&at.file.name);
-            let (own, charts) = helm.needs().into_iter().partition(|(_, at)| is_own(at));
-            let own: Vec<_> = own;
-            let charts: Vec<_> = charts;
-            for (need, at) in rendered.into_iter().chain(charts) {
-                let place = written(platform, cluster_type, &need);
-                let shown = place
-                    .as_ref()
-                    .map_or(at.file.name.clone(), Location::to_string);
-                add(need, shown, place, true);
-            }
-            for (need, at) in found.followed.needs.iter().chain(&own).chain(&found.listed) {
-                add(need.clone(), at.to_string(), Some(at.clone()), false);
-            }
-            // Where the sites have a registry, it has to have them as it has all others.
-            if !has_registry(&delivery) {
-                possible.note(name, &known, carries(&delivery), alike.into_iter());
-            }
-            let is_built =
-                assignment.bootstrap.is_none() && manifests::builds_kustomizations(&kind);
-            let is_certain = transport.is_some() || bundled.is_some();
-            let reported = found.followed.gaps.iter();
-            for gap in reported.filter(|gap| is_reported(gap, is_built, &delivery)) {
-                add_gap(gap, is_certain, &mut gaps);
+            false => {
+                self.trusted.insert(image);
             }
         }
     }
-    findings(needs, &mut all);
-    all.append(possible.findings());
-    all.extend(unread.findings(bundled.is_some()));
-    all.extend(gaps.iter().map(gap_finding));
-    // One that cannot be asked for is a finding.
-    let is_asked =
-        |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_single_version(&one.2));
-    let names = travelling.keys().filter(|(_, asked)| is_asked(asked));
-    let names = names.map(|(image, _)| shown_image(image)).collect();
-    if bundled.is_none() {
-        for ((image, asked), at) in &travelling {
-            all.extend(match asked {
-                None => badly_named(platform, image, at.as_ref()),
-                Some(asked) => badly_asked(platform, asked, at.as_ref()),
-            });
+
+    /// Notes what no bundle brings.
+    fn needed(&mut self, sites: &Sites<'_>, need: (Need, String), at: Option<Location>) {
+        let entry = self.needs.entry(need);
+        let (_, types, certain) = entry.or_insert((at, BTreeSet::new(), false));
+        types.insert(sites.name.to_owned());
+        *certain |= sites.is_certain;
+    }
+
+    fn found(self) -> LookedAt {
+        let mut all = self.all;
+        findings(self.needs, &mut all);
+        all.append(self.possible.findings());
+        all.extend(self.unread.findings(self.bundled.is_some()));
+        all.extend(self.gaps.iter().map(gap_finding));
+        // One that cannot be asked for is a finding.
+        let is_asked =
+            |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_single_version(&one.2));
+        let names = self.travelling.keys().filter(|(_, asked)| is_asked(asked));
+        let carried = names.map(|(image, _)| shown_image(image)).collect();
+        if self.bundled.is_none() {
+            for ((image, asked), at) in &self.travelling {
+                all.extend(match asked {
+                    None => badly_named(self.platform, image, at.as_ref()),
+                    Some(asked) => badly_asked(self.platform, asked, at.as_ref()),
+                });
+            }
+        }
+        // Several payloads may lie in one working copy.
+        all.sort();
+        LookedAt {
+            findings: all,
+            trusted: self.trusted,
+            carried,
         }
     }
-    // Several payloads may lie in one working copy.
-    all.sort();
-    LookedAt {
-        findings: all,
-        trusted,
-        carried: names,
+}
+
+/// The whole name of an image.
+fn whole_of(need: &Need) -> Option<String> {
+    match need {
+        Need::Image(image) => Some(whole(image)),
+        _ => None,
     }
 }
 
@@ -200,65 +317,6 @@ fn as_image(need: Need) -> Option<(String, Option<Asked>)> {
     }
 }
 
-/// What is wrong with a chart that would travel, as far as that needs no network.
-fn badly_asked(
-    platform: &Platform,
-    (url, chart, version): &Asked,
-    at: Option<&Location>,
-) -> Option<Diagnostic> {
-    let asked = ChartAsked {
-        url,
-        chart,
-        version,
-    };
-    let (problem, help) = match (unnamed(asked), platform.sources.permitted(url)) {
-        (Some(error), _) => (error.message, error.help.unwrap_or_default()),
-        (None, Err(error)) => (error.to_string(), error.help()),
-        (None, Ok(_)) if !is_single_version(version) => (
-            format!("`{version}` is not one version, and a bundle contains one"),
-            "write one version in `spec.chart.spec.version`, such as `1.2.3`; `outhaul bundle --estimate` names those \
-             that there are"
-                .to_owned(),
-        ),
-        (None, Ok(_)) => return None,
-    };
-    let message = format!(
-        "no bundle can bring the chart `{chart}` of `{}`: {problem}",
-        without_secrets(url)
-    );
-    let finding = Diagnostic::error("not-collected", message);
-    let finding = match at {
-        Some(at) => finding.at(at),
-        None => finding,
-    };
-    Some(finding.help(help))
-}
-
-/// What is wrong with the name of an image that would travel, as far as that needs no network.
-fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Option<Diagnostic> {
-    let problem = match image.parse::<ImageReference>() {
-        Err(error) => (
-            error.to_string(),
-            "write it as a container runtime takes it".to_owned(),
-        ),
-        Ok(reference) => {
-            let url = format!("https://{}/", reference.registry);
-            let error = platform.sources.permitted(&url).err()?;
-            (format!("`{}`: {error}", shown_image(image)), error.help())
-        }
-    };
-    let (message, help) = problem;
-    let finding = Diagnostic::error(
-        "not-collected",
-        format!("no bundle can bring an image: {message}"),
-    );
-    let finding = match at {
-        Some(at) => finding.at(at),
-        None => finding,
-    };
-    Some(finding.help(&help))
-}
-
 /// Whether what could not be followed is said here.
 fn is_reported(gap: &Gap, is_built: bool, delivery: &Delivery) -> bool {
     match gap.means {
@@ -276,79 +334,6 @@ fn add_gap(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
     match gaps.iter_mut().find(|(other, _)| other == gap) {
         Some((_, certain)) => *certain |= is_certain,
         None => gaps.push((gap.clone(), is_certain)),
-    }
-}
-
-fn gap_finding((gap, is_certain): &(Gap, bool)) -> Diagnostic {
-    match is_certain {
-        true => gap.finding(Diagnostic::warning),
-        false => gap.finding(Diagnostic::note),
-    }
-}
-
-fn findings(needs: Needs, all: &mut Diagnostics) {
-    for ((need, _), (at, types, certain)) in needs {
-        let types: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
-        let types = types.join(", ");
-        let (code, what, help) = match &need {
-            Need::Image(image) => (
-                "image-not-carried",
-                format!(
-                    "no bundle brings the image `{}` to the sites of {types}",
-                    shown_image(image)
-                ),
-                "write `images: carry` in a delivery policy, and bundles bring it; `images: reference` where the sites have a \
-                 registry with it; `delivery: git` where they have a network",
-            ),
-            Need::Source(url) => (
-                "source-not-carried",
-                format!("no bundle brings `{url}` to the sites of {types}"),
-                match url.starts_with("oci://") {
-                    true => {
-                        "charts and OCI artifacts travel where an object names one version of them: name one; where the \
-                             sites have a registry with it, write `images: reference` in a delivery policy; else commit what it makes (`helm template`) to \
-                             the workload's manifests; `delivery: git` where the sites have a network"
-                    }
-                    false => {
-                        "buckets do not travel, and of a chart repository those charts that a `HelmRelease` asks for with one \
-                              version: name one; or commit what the chart makes (`helm template`) to the \
-                              workload's manifests, or let sites reach it at an address inside the cluster (`.svc`); \
-                              `delivery: git` where they have a network"
-                    }
-                },
-            ),
-            Need::Chart { url, chart, .. } => (
-                "source-not-carried",
-                format!(
-                    "no bundle brings the chart `{chart}` of `{}` to the sites of {types}",
-                    without_secrets(url)
-                ),
-                "write `images: carry` in a delivery policy, and bundles bring it with its images; `images: reference` where the \
-                 sites reach that repository; `delivery: git` where they have a network",
-            ),
-            Need::Unknown(what) => (
-                "source-not-carried",
-                format!(
-                    "whether a bundle brings everything to the sites of {types} is not known: {what}"
-                ),
-                "put what it names into the same manifests, or what the chart makes (`helm template`); `delivery: git` \
-                 where the sites have a network",
-            ),
-            Need::Repository(url, _) | Need::Artifact { url, .. } => (
-                "source-not-carried",
-                format!("no bundle brings `{url}` to the sites of {types}"),
-                "name it as the `manifests` of a deployment target, in a clone and not as a plain folder, so that \
-                 it travels; or write `delivery: git` in a delivery policy where the sites have a network",
-            ),
-        };
-        let mut finding = match certain {
-            true => Diagnostic::warning(code, what),
-            false => Diagnostic::note(code, what),
-        };
-        if let Some(at) = &at {
-            finding = finding.at(at);
-        }
-        all.push(finding.help(help));
     }
 }
 

@@ -34,6 +34,7 @@ fn sample(schema: &Value) -> Value {
     match schema.get("additionalProperties") {
         Some(values) if values.is_object() => json!({"zone": sample(values)}),
         _ if schema["type"] == "string" => json!("north"),
+        _ if schema["type"] == "boolean" => json!(true),
         // What is taken and ignored.
         _ => json!({"anything": 1}),
     }

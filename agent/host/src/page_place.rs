@@ -41,7 +41,7 @@ pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Resul
         let above = text::path(&above);
         return refused(&format!("it would lie in {}, `{above}`", owner.name()));
     }
-    outhaul_place::refuse_folder(&outhaul_place::folder_of(path))?;
+    outhaul_place::refuse_folder_of(path)?;
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => return refused("it is not a regular file"),
         Ok(_) => {}

@@ -35,9 +35,7 @@ fn refuse_others(file: &Path) -> Result<(), AgentError> {
         false => folder,
     };
     let Some((owner, above)) = owner_of(folder, &Owner::ALL) else {
-        return Ok(outhaul_place::refuse_folder(&outhaul_place::folder_of(
-            file,
-        ))?);
+        return Ok(outhaul_place::refuse_folder_of(file)?);
     };
     Err(AgentError::Usage {
         message: format!(

@@ -38,6 +38,18 @@ pub fn refuse_folder(folder: &Path) -> Result<(), PlaceRefused> {
     Ok(refuse_no_parent(folder)?)
 }
 
+/// Refuses the folder of `file` as a place for one file, as [`refuse_folder`] does, except for the root of the file system.
+///
+/// # Errors
+/// [`PlaceRefused`]
+pub fn refuse_folder_of(file: &Path) -> Result<(), PlaceRefused> {
+    let folder = folder_of(file);
+    match folder.parent() {
+        Some(_) => refuse_folder(&folder),
+        None => Ok(()),
+    }
+}
+
 /// Refuses `folder` as the folder that `own` keeps there, or will: as [`refuse_folder`] does, except that what is in it may be of that
 /// owner, and that it may be reached by a link, as systemd makes one.
 ///
@@ -224,6 +236,9 @@ mod tests {
             let said = refuse_no_place(&path).unwrap_err().to_string();
             assert!(said.contains(expected), "{said}");
         }
+        refuse_folder_of(Path::new("/new.backup")).unwrap();
+        refuse_folder_of(&at("hub/new.backup")).unwrap_err();
+        refuse_folder(Path::new("/")).unwrap_err();
         refuse_no_place(&at("new/folder")).unwrap();
         refuse_no_place(Path::new("/dev/shm/new")).unwrap();
         let said = refuse_no_place(&at("hub/a\nb")).unwrap_err().to_string();

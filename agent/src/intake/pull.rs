@@ -38,6 +38,14 @@ enum Received {
     FromTheStart,
 }
 
+/// Why an index does not come from its compressed form.
+enum Unusable {
+    /// The server did not give it, this time.
+    NotGiven(AgentError),
+    /// What it gave is not what was signed.
+    Content(String),
+}
+
 /// A repository that is being read.
 #[derive(Debug)]
 pub struct BundleRepository {
@@ -181,27 +189,36 @@ impl BundleRepository {
     /// The index from its compressed form; `None` where the metadata lists none, or the repository does not have it.
     ///
     /// # Errors
-    /// Why its compressed form cannot be used: the index itself may be whole beside it.
+    /// Why its compressed form cannot be used, or did not come: the index itself may be whole beside it.
     fn compressed_index(
         &self,
         path: &str,
         listed: &ListedIndex,
-    ) -> Result<Option<Vec<u8>>, String> {
+    ) -> Result<Option<Vec<u8>>, Unusable> {
         // It is compressed to save bytes: one that is larger is not asked for.
         let smaller = |form: &Content| form.size < listed.index.size;
         let Some(form) = listed.compressed.filter(smaller) else {
             return Ok(None);
         };
-        // A longer one than is signed is no answer either.
-        let bytes = self
-            .client
-            .get(path, form.size)
-            .map_err(|error| match error {
-                AgentError::Network { problem, .. } => problem,
-                other => other.to_string(),
-            })?;
-        let opened = bytes.map(|bytes| compressed::open(&bytes, &form, &listed.index));
-        opened.transpose()
+        // Not by `get`: a longer one than is signed is another file, and no failure of the network.
+        let bytes = match self.client.open(path, 0, Span::Part) {
+            Ok((body, _)) => {
+                let mut bytes = Vec::new();
+                body.take(form.size.saturating_add(1))
+                    .read_to_end(&mut bytes)
+                    .map_err(|error| Unusable::NotGiven(self.broke(path, &error)))?;
+                bytes
+            }
+            Err(AgentError::Incomplete { .. }) => return Ok(None),
+            Err(error) => return Err(Unusable::NotGiven(error)),
+        };
+        if bytes.len() as u64 > form.size {
+            let problem = format!("it is longer than the {} bytes that are signed", form.size);
+            return Err(Unusable::Content(problem));
+        }
+        compressed::open(&bytes, &form, &listed.index)
+            .map(Some)
+            .map_err(Unusable::Content)
     }
 
     /// The bytes of the index, as the metadata lists it: from its compressed form where that can be used, else the index itself.
@@ -215,7 +232,8 @@ impl BundleRepository {
         let unusable = match self.compressed_index(&short, listed) {
             Ok(Some(bytes)) => return Ok(bytes),
             Ok(None) => None,
-            Err(problem) => Some(format!("`{short}`: {problem}")),
+            Err(Unusable::Content(problem)) => Some(format!("`{short}`: {problem}")),
+            Err(Unusable::NotGiven(error)) => return self.plain_index(&path, listed, error),
         };
         let refused = |rule, message: String| {
             let both = unusable.iter().cloned().chain([message]);
@@ -238,6 +256,29 @@ impl BundleRepository {
                 self.name
             );
         }
+        Ok(bytes)
+    }
+
+    /// The index itself, where its compressed form did not come: what keeps one back may keep back the other, and passes. A server that has
+    /// only the compressed one is asked again.
+    fn plain_index(
+        &self,
+        path: &str,
+        listed: &ListedIndex,
+        compressed: AgentError,
+    ) -> Result<Vec<u8>, AgentError> {
+        let Some(bytes) = self.client.get(path, listed.index.size)? else {
+            return Err(compressed);
+        };
+        let found = Digest::of(&bytes);
+        if found != listed.index.digest {
+            let message = format!("`{path}` has the digest {found}");
+            return Err(AgentError::refused(&self.name, "digest", message));
+        }
+        tracing::debug!(
+            "{}: the index itself was downloaded: {compressed}",
+            self.name
+        );
         Ok(bytes)
     }
 

@@ -53,6 +53,72 @@ fn serve(content: Vec<u8>, most: usize) -> String {
     format!("http://{address}")
 }
 
+fn repository(url: &str, folder: &std::path::Path, limits: PullLimits) -> BundleRepository {
+    BundleRepository {
+        name: url.to_owned(),
+        role: "s-1".to_owned(),
+        client: Box::new(ServerClient::new(url, None, "").unwrap().with_part(PART)),
+        limits: Limits::default(),
+        heartbeat: Heartbeat::default(),
+        max_issued_age_h: None,
+        pace: Pace::of(folder, limits),
+        since: (0, Instant::now()),
+    }
+}
+
+/// Answers for the compressed index with `compressed`, and for the index itself with the content, or that there is none.
+fn serve_index(compressed: &'static str, index: Option<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let first = lines.next().unwrap_or_default();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let (status, body) = match (first.contains(".zst "), &index) {
+                (true, _) => (compressed, &[][..]),
+                (false, Some(index)) => ("200 OK", &index[..]),
+                (false, None) => ("404 Not Found", &[][..]),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            drop(stream.write_all(head.as_bytes()));
+            drop(stream.write_all(body));
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_compressed_index_that_does_not_come_is_asked_for_again_and_refused_only_for_its_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = vec![b'x'; 5000];
+    let listed = ListedIndex {
+        index: Content {
+            digest: Digest::of(&content),
+            size: 5000,
+        },
+        compressed: Some(Content {
+            digest: Digest::of(b"compressed"),
+            size: 10,
+        }),
+    };
+    let bytes = |compressed, index| {
+        let url = serve_index(compressed, index);
+        repository(&url, folder.path(), PullLimits::default()).index_bytes(&listed)
+    };
+    let busy = "503 Service Unavailable";
+    assert_eq!(bytes(busy, Some(content.clone())).unwrap(), content);
+    let error = bytes(busy, None).unwrap_err();
+    assert!(matches!(error, AgentError::Network { .. }), "{error}");
+    // Nothing is what it has: that is another file than the signed one.
+    let error = bytes("200 OK", None).unwrap_err();
+    assert!(matches!(error, AgentError::Refused { .. }), "{error}");
+}
+
 fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
     let folder = tempfile::tempdir().unwrap();
     pull_within(&folder, content, most, PullLimits::default())
@@ -69,16 +135,7 @@ fn pull_within(
     state_folder.create().unwrap();
     let mut store = Blobs::new(&state_folder);
     let url = serve(content.to_vec(), most);
-    let mut repository = BundleRepository {
-        name: url.clone(),
-        role: "s-1".to_owned(),
-        client: Box::new(ServerClient::new(&url, None, "").unwrap().with_part(PART)),
-        limits: Limits::default(),
-        heartbeat: Heartbeat::default(),
-        max_issued_age_h: None,
-        pace: Pace::of(folder.path(), limits),
-        since: (0, Instant::now()),
-    };
+    let mut repository = repository(&url, folder.path(), limits);
     let blob = Blob {
         digest: Digest::of(content),
         size: content.len() as u64,

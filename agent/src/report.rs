@@ -44,6 +44,8 @@ pub struct Exported {
     pub reports: u64,
     /// How many reports of former databases beside these.
     pub former: u64,
+    /// Reports of former databases that cannot be read, and why.
+    pub unread: Vec<String>,
     /// Into which files.
     pub files: Vec<PathBuf>,
     /// The enrolment request, while the hub or the centre has not shown that it knows this site's key.
@@ -61,7 +63,7 @@ pub struct OnMedium {
     newest: Option<PathBuf>,
     /// The enrolment request that is on it: its file and its content.
     request: Option<(PathBuf, Digest)>,
-    /// Files with reports of former databases that are on it, relative to the medium.
+    /// Files with reports of former databases that are on it, or cannot be read, relative to the medium.
     former: BTreeSet<PathBuf>,
 }
 
@@ -107,6 +109,8 @@ pub struct Sent {
     pub acknowledged: u64,
     /// What the hub said to the enrolment request, while it is not approved.
     pub request: Option<String>,
+    /// Reports of former databases that cannot be read, and why.
+    pub unread: Vec<String>,
     /// What the hub refused, in its words.
     pub refused: Vec<String>,
     /// Why it takes nothing of this site, if so.

@@ -1,6 +1,7 @@
 //! `export`: reports onto a stick.
 
 use outhaul_kit::belongs::{Owner, owner_of, resolved};
+use outhaul_kit::console;
 use outhaul_kit::mounts;
 use outhaul_kit::text::json_path;
 use std::os::unix::fs::MetadataExt as _;
@@ -104,6 +105,11 @@ fn lacks_stick(folder: &Path, points: &[PathBuf]) -> bool {
     !points.iter().any(is_between)
 }
 
+/// Exit code where something could not be exported.
+const REFUSED: u8 = 1;
+/// What to do about a file of saved reports that cannot be read.
+const UNREAD: &str = "copy that file onto the stick, as far as it can be read, and move it out of the state folder; all other reports are exported";
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     refuse_without_stick(&args.folder, &context.state)?;
     refuse_own(&args.folder, &context.state)?;
@@ -127,6 +133,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             exported.former
         ));
     }
+    for unread in &exported.unread {
+        super::say(&format!("not exported: {unread}"));
+        console::note_failure(
+            REFUSED,
+            &format!("error: not exported: {unread}\nhelp: {UNREAD}"),
+        );
+    }
     let folder = outhaul_kit::text::path(&args.folder);
     super::say(&if count == 0 {
         format!("no report waits for the hub; `{folder}` is safe to remove now")
@@ -140,11 +153,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     context.print(
         &lines.join("\n"),
         &serde_json::json!({
-            "reports": exported.reports, "former_reports": exported.former, "files": paths(&exported.files),
+            "reports": exported.reports, "former_reports": exported.former, "unread": exported.unread, "files": paths(&exported.files),
             "request": exported.request.as_deref().map(json_path),
         }),
     );
-    Ok(0)
+    Ok(if exported.unread.is_empty() {
+        0
+    } else {
+        REFUSED
+    })
 }
 
 #[cfg(test)]

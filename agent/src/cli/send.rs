@@ -9,6 +9,8 @@ use crate::report;
 
 /// The exit code when the hub refused something.
 const REFUSED: u8 = 1;
+/// What to do about a file of saved reports that cannot be read.
+const UNREAD: &str = "copy that file onto a stick for the hub, as far as it can be read, and move it out of the state folder; all other reports are sent";
 const KEPT: &str = "what was not acknowledged stays in the queue, and goes with the next `outhaul-agent run --once`, or by the service where it \
                     runs; show the reason to whoever runs the hub";
 
@@ -31,6 +33,13 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
             &format!("error: refused: by the hub: {refused}\nhelp: {KEPT}"),
         );
     }
+    for unread in &sent.unread {
+        super::say(&format!("not sent: {unread}"));
+        console::note_failure(
+            REFUSED,
+            &format!("error: not sent: {unread}\nhelp: {UNREAD}"),
+        );
+    }
     if let Some(answer) = &sent.request {
         super::say(&format!(
             "the hub's answer to the enrolment request: {answer}"
@@ -48,9 +57,13 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
             sent.sent, sent.acknowledged
         ),
         &serde_json::json!({
-            "sent": sent.sent, "former_sent": sent.former, "acknowledged": sent.acknowledged, "refused": sent.refused, "request": sent.request,
+            "sent": sent.sent, "former_sent": sent.former, "acknowledged": sent.acknowledged, "refused": sent.refused, "unread": sent.unread, "request": sent.request,
             "hub_refuses_site": sent.of_site,
         }),
     );
-    Ok(if sent.refused.is_empty() { 0 } else { REFUSED })
+    Ok(if sent.refused.is_empty() && sent.unread.is_empty() {
+        0
+    } else {
+        REFUSED
+    })
 }

@@ -42,7 +42,11 @@ pub(super) fn export(
         if there.former.contains(&to) {
             continue;
         }
-        let bytes = durable::read(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64)?;
+        let Some(bytes) = content(&one, &mut exported.unread) else {
+            // It is said once, as long as the medium stays in its place.
+            there.former.insert(to);
+            continue;
+        };
         media.write(&to, &bytes, MODE)?;
         agent.heartbeat.beat();
         exported.former += count(&bytes);
@@ -59,7 +63,9 @@ pub(super) fn send(
     sent: &mut Sent,
 ) -> Result<(), AgentError> {
     for one in rescued::waiting(&agent.state_folder, &agent.site) {
-        let bytes = durable::read(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64)?;
+        let Some(bytes) = content(&one, &mut sent.unread) else {
+            continue;
+        };
         agent.heartbeat.beat();
         // What the hub says against them keeps no other report from it.
         let answer = match client.post(path::REPORTS, &bytes, MAX_ANSWER_BYTES) {
@@ -87,6 +93,24 @@ pub(super) fn send(
         );
     }
     Ok(())
+}
+
+/// What is in one of them. One that cannot be read keeps no other report back: why goes to `unread`, except where it is gone, which
+/// an acknowledgement does.
+fn content(one: &RescuedReports, unread: &mut Vec<String>) -> Option<Vec<u8>> {
+    match durable::read(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.is_missing() => None,
+        Err(error) => {
+            tracing::warn!(
+                "{} cannot be read: {error}; {}",
+                one.sentence(),
+                error.help()
+            );
+            unread.push(format!("{} cannot be read: {error}", one.sentence()));
+            None
+        }
+    }
 }
 
 /// That some wait, and what brings them to the hub.

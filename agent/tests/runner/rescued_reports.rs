@@ -168,3 +168,23 @@ fn reports_that_were_not_written_beside_the_saved_database_are_written_by_an_enr
     assert_reports(&again, 0, &["reports of it have not reached the hub"]);
     assert_eq!(tree(&reports), before);
 }
+
+#[test]
+fn a_saved_file_of_reports_that_cannot_be_read_is_named_and_keeps_no_other_report_back() {
+    let key = SigningKey::generate().unwrap();
+    let Anew {
+        site, epoch, count, ..
+    } = enrolled_anew(&key);
+    let unreadable = format!("drone-7-{epoch}-900-900.reports");
+    fs::create_dir(site.state().join("rescued/reports").join(unreadable)).unwrap();
+    let words = format!("report 900 of numbering {epoch} cannot be read: ");
+    let stick = tempfile::tempdir().unwrap();
+    assert_reports(&site.run(&["export", path(stick.path())]), 1, &[&words]);
+    let found = on_stick(stick.path());
+    assert!(found.len() > count, "its own reports and the saved ones");
+    let hub = crate::network::hub(key);
+    site.configure(&format!("[hub]\nurl = \"{}\"", hub.url));
+    let sent = site.run(&["send"]);
+    assert_reports(&sent, 1, &[&words]);
+    assert!(stdout(&sent).contains(" sent"), "{}", stdout(&sent));
+}

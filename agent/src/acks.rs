@@ -16,6 +16,7 @@ use crate::error::AgentError;
 use crate::rescued;
 use crate::state::outbox::Author;
 use crate::state::{self, SiteIdentity, StateError, events, key, outbox};
+use crate::state_folder::StateFolder;
 
 /// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
 /// had, and each costs the check of a signature.
@@ -133,6 +134,10 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
     let site = agent.site.clone();
     let mut next = agent.site.clone();
     next.epoch = state::new_epoch()?;
+    let state_folder = agent
+        .rehearsal
+        .is_none()
+        .then(|| agent.state_folder.clone());
     let done = agent
         .commit(|db, author| {
             let mut done = Acknowledged {
@@ -150,6 +155,9 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
                     } else {
                         "the agent: the hub has other reports under this site's numbers"
                     };
+                    if let Some(state_folder) = &state_folder {
+                        forget_own(state_folder, &site);
+                    }
                     outbox::renumber(db, author, &next, who)?;
                     let author = Author {
                         site: &next,
@@ -175,7 +183,7 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
         })
         .map_err(AgentError::from)?;
     if agent.rehearsal.is_none() {
-        forget_former(agent, (&site, &acks), done.renumbered.is_some());
+        forget_former(agent, &site, &acks);
     }
     if done.renumbered.is_some() {
         agent.site = next;
@@ -183,15 +191,20 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
     Ok(done)
 }
 
-/// Reports of former databases that the hub has, or that are queued again, are not kept beside the database.
-fn forget_former(agent: &Agent, (site, acks): (&SiteIdentity, &[Ack]), renumbered: bool) {
-    let gone =
-        rescued::acknowledged(&agent.state_folder, site, acks).and_then(|_| match renumbered {
-            true => rescued::queued_again(&agent.state_folder, site),
-            false => Ok(0),
-        });
+/// Reports of former databases that the hub has are not kept beside the database.
+fn forget_former(agent: &Agent, site: &SiteIdentity, acks: &[Ack]) {
     // They go to the hub once more, which counts each once.
-    if let Err(error) = gone {
+    if let Err(error) = rescued::acknowledged(&agent.state_folder, site, acks) {
         tracing::warn!("reports that the hub has could not be removed from `rescued`: {error}");
+    }
+}
+
+/// Removes the saved reports that the database of `site` has as well. Before it numbers them anew: after a power cut between the two it still has
+/// them, and afterwards the saved ones would go to the hub under numbers that are others' there.
+pub(crate) fn forget_own(state_folder: &StateFolder, site: &SiteIdentity) {
+    if let Err(error) = rescued::queued_again(state_folder, site) {
+        tracing::warn!(
+            "reports that are queued again could not be removed from `rescued`: {error}"
+        );
     }
 }

@@ -13,6 +13,7 @@ use outhaul_bundle::name::Name;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
+use outhaul_site::backup::restore;
 
 use crate::config::{self, AgentConfig};
 use crate::error::AgentError;
@@ -95,6 +96,7 @@ pub fn enrol(
     if state::check_enrolled(state_folder).is_err() {
         former::check(state_folder, (&fleet, &site_name), lost)?;
     }
+    keep_left(state_folder)?;
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         identity::check(state_folder, store.read())?;
@@ -274,9 +276,43 @@ fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {
 fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig, bool), AgentError> {
     state_folder.check_unused()?;
     let lock = state_folder.lock()?;
+    refuse_interrupted_restore(state_folder)?;
     let config = config::load(&state_folder.config())?;
     state_folder.create()?;
     Ok((lock, config, state_folder.shows_site().is_some()))
+}
+
+/// What a restore left that was interrupted at its end is removed; before that, what lies in the folder belongs to no site yet.
+fn refuse_interrupted_restore(state_folder: &StateFolder) -> Result<(), AgentError> {
+    restore::finish(state_folder).map_err(StateError::from)?;
+    match restore::is_interrupted(state_folder) {
+        false => Ok(()),
+        true => Err(AgentError::Usage {
+            message: format!(
+                "`{}` has what a restore left that was interrupted: no site is enrolled over it",
+                text::path(state_folder.root())
+            ),
+            help: format!(
+                "{}; where that backup is not to be had any more, move the whole folder aside, and repeat this command",
+                restore::begin_anew()
+            ),
+        }),
+    }
+}
+
+/// Keeps what is left beside a lost database, before a new one is made in its place.
+fn keep_left(state_folder: &StateFolder) -> Result<(), AgentError> {
+    if let Some(kept) = state_folder
+        .keep_left_beside_database()
+        .map_err(StateError::from)?
+    {
+        tracing::warn!(
+            "what was left beside the database that is not there (`agent.db-wal` and the like) is kept in `{}`: where that database is found, put it \
+             there, named `agent.db`, and report it to who maintains this site: reports may stand in both together only",
+            text::path(&kept)
+        );
+    }
+    Ok(())
 }
 
 /// A key that an interrupted enrolment made is used again.

@@ -4,6 +4,7 @@
 //! reports of each change, in one transaction. It applies nothing, opens no connection and reads no bundle.
 
 pub mod advice;
+pub mod aside;
 pub mod attention;
 pub mod backup;
 pub mod cut;

@@ -1,14 +1,15 @@
 //! Reports of databases that were removed: saved in `rescued/reports`, and on their way to the hub.
 //!
 //! What comes in: the state folder, the site as its database has it, and acknowledgements whose signatures were verified. What goes out: the files
-//! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. `state::rescue`
-//! writes them; none is read here.
+//! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. They are written by
+//! `state::rescue`, or here out of a saved database; the content of none is read here.
 
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::Ack;
 
 use crate::durable::{self, FileError};
+use crate::state::folder_identity::FolderIdentity;
 use crate::state::former::{FOLDER, REPORTS};
 use crate::state::{self, SiteIdentity, StateError, Store, key};
 use crate::state_folder::StateFolder;
@@ -80,7 +81,7 @@ pub fn waiting(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedRe
 }
 
 /// Removes what the hub has, by its verified acknowledgements. Returns how many files went. One that covers more of a former numbering than was
-/// ever saved is about reports of another machine: nothing goes for it.
+/// ever saved is about reports of another machine, where `site.json` does not name it as one of this site: nothing goes for it.
 ///
 /// # Errors
 /// [`FileError`] of what cannot be removed.
@@ -94,10 +95,14 @@ pub fn acknowledged(
         let of_it = all.iter().filter(|one| one.epoch == epoch);
         of_it.map(|one| one.last).max().unwrap_or(0)
     };
+    let before =
+        FolderIdentity::read(&state_folder.identity()).map_or(Vec::new(), |known| known.before);
+    let is_former = |epoch: &str| before.iter().any(|before| before.as_str() == epoch);
     let covers = |one: &&RescuedReports| {
         acks.iter().any(|ack| {
             let is_own = (&ack.fleet, &ack.site) == (&site.fleet, &site.name);
-            let is_known = ack.epoch == site.epoch || ack.number <= saved(&one.epoch);
+            let is_known =
+                ack.epoch == site.epoch || is_former(&one.epoch) || ack.number <= saved(&one.epoch);
             is_own && is_known && ack.epoch.as_str() == one.epoch && ack.number >= one.last
         })
     };
@@ -126,17 +131,28 @@ fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, Fi
 /// Writes the reports of every saved database of `site` beside it, where that could not be done when it was saved, or an earlier agent saved it.
 ///
 /// # Errors
-/// [`StateError`] of the first that cannot be read or written.
+/// [`StateError`] of the first that cannot be read or written; those of the others are written all the same.
 pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), StateError> {
-    for saved in databases(&state_folder.root().join(FOLDER)) {
-        let store = Store::open_read_only(&saved)?;
-        let of: Option<SiteIdentity> = state::meta(store.read(), key::SITE)?;
-        let is_own = |of: &SiteIdentity| (&of.fleet, &of.name) == (&site.fleet, &site.name);
-        if let Some(of) = of.filter(is_own) {
-            state::write_reports(store.read(), &of, &folder(state_folder))?;
-        }
+    let saved = databases(&state_folder.root().join(FOLDER));
+    let done = saved
+        .iter()
+        .map(|one| write_out_of(one, state_folder, site));
+    // One that is damaged keeps the reports of no other back.
+    done.fold(Ok(()), |first, one| first.and(one))
+}
+
+fn write_out_of(
+    saved: &Path,
+    state_folder: &StateFolder,
+    site: &SiteIdentity,
+) -> Result<(), StateError> {
+    let store = Store::open_read_only(saved)?;
+    let of: Option<SiteIdentity> = state::meta(store.read(), key::SITE)?;
+    let is_own = |of: &SiteIdentity| (&of.fleet, &of.name) == (&site.fleet, &site.name);
+    match of.filter(is_own) {
+        Some(of) => state::write_reports(store.read(), &of, &folder(state_folder)).map(drop),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Removes what a process left here of a copy that it did not finish.
@@ -159,6 +175,41 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_damaged_saved_database_is_an_error_and_keeps_the_reports_of_no_other_back() {
+        let root = tempfile::tempdir().unwrap();
+        let state_folder = StateFolder::new(root.path());
+        let site: SiteIdentity = serde_json::from_value(serde_json::json!({
+            "fleet": "acme", "name": "press-7", "epoch": "e1", "hub_url": "", "hub_key": "",
+            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
+        }))
+        .unwrap();
+        let rescued = root.path().join(FOLDER);
+        fs::create_dir(&rescued).unwrap();
+        let mut store = Store::open(&root.path().join("agent.db")).unwrap();
+        let done = store.commit(|db| {
+            state::set_meta(db, key::SITE, Some(&site))?;
+            db.execute(
+                "INSERT INTO outbox (number, class, envelope) VALUES (1, 'started', X'7b7d')",
+                [],
+            )
+            .unwrap();
+            Ok::<_, StateError>(())
+        });
+        done.unwrap();
+        let saved = rescued.join("e1-1.db");
+        store
+            .read()
+            .execute("VACUUM INTO ?1", [saved.to_str().unwrap()])
+            .unwrap();
+        for damaged in ["a-1.db", "z-1.db"] {
+            fs::write(rescued.join(damaged), "no database").unwrap();
+        }
+        assert!(write_out(&state_folder, &site).is_err());
+        let written = folder(&state_folder).join("press-7-e1-1-1.reports");
+        assert_eq!(fs::read(written).unwrap(), b"{}\n");
+    }
 
     #[test]
     fn what_the_database_has_itself_does_not_wait_and_what_the_hub_has_goes() {
@@ -200,6 +251,14 @@ mod tests {
             ack("press-7", "e1", 6),
         ];
         assert_eq!(acknowledged(&state_folder, &site, &others).unwrap(), 0);
+        let identity = serde_json::json!({
+            "format": "outhaul.dev/site-identity/v1", "fleet": "acme", "site": "press-7", "epoch": "e2", "before": ["e0"], "reports": 2,
+        });
+        fs::write(state_folder.identity(), identity.to_string()).unwrap();
+        fs::write(folder.join("press-7-e0-1-2.reports"), "{}\n").unwrap();
+        // More than is saved, of a numbering that was this site's.
+        let of_former = [ack("press-7", "e0", 9)];
+        assert_eq!(acknowledged(&state_folder, &site, &of_former).unwrap(), 1);
         let own = [ack("press-7", "e1", 4)];
         assert_eq!(acknowledged(&state_folder, &site, &own).unwrap(), 1);
         assert_eq!(said(), both[1..]);

@@ -1,6 +1,6 @@
 //! Whose the state folder is, and whether the user who gives a command can work with it.
 //!
-//! What comes in: the state folder, and whether the command only reads. What goes out: nothing, or an error that names the file, its owner and mode, and
+//! What comes in: the state folder, and whether it may be no site's yet. What goes out: nothing, or an error that names the file, its owner and mode, and
 //! the command that puts it right: one file that another user made keeps the agent from its work, and neither that user's command nor this one's helps.
 //! It changes nothing.
 

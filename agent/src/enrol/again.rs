@@ -9,12 +9,12 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::{Kit, SigningKey};
 
+use crate::acks;
 use crate::config::ClockConfig;
 use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
 use crate::keys::{self, NextKeys};
-use crate::rescued;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, events, key};
 use crate::state_folder::StateFolder;
@@ -73,6 +73,7 @@ pub(super) fn enrol_again(
             max_rows: u64::MAX,
         };
         if let Some(why) = why {
+            acks::forget_own(state_folder, &before);
             outbox::renumber(db, &author, &site, why)?;
             events::repeat_state(db, &author)?;
         }
@@ -94,13 +95,6 @@ pub(super) fn enrol_again(
         }
         Ok::<_, StateError>(())
     })?;
-    if why.is_some()
-        && let Err(error) = rescued::queued_again(state_folder, &before)
-    {
-        tracing::warn!(
-            "reports that are queued again could not be removed from `rescued`: {error}"
-        );
-    }
     let key = keys::key_in_use(state_folder, store.read())?;
     let made_key = in_use.is_none();
     Ok((site, key, made_key))

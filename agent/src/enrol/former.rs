@@ -4,13 +4,14 @@
 //! bundles) is that site's, or does not say whose it is; else an error that names both, and the files that differ. With another site's kit, what runs would be reported under a wrong name, and nobody
 //! would look after it any more. It writes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::EnrolmentRequest;
 use outhaul_bundle::{Index, Limits};
 use outhaul_kit::text;
 use outhaul_signer::{PublicKey, SigningKey};
+use outhaul_site::aside;
 
 use crate::durable;
 use crate::error::AgentError;
@@ -149,12 +150,7 @@ fn differs(
 ) -> AgentError {
     let names = paths.iter().map(|path| format!("`{}`", text::path(path)));
     let are = if paths.len() == 1 { "is" } else { "are" };
-    let moves = paths.iter().map(|path| {
-        let folder = path.parent().and_then(Path::parent).unwrap_or(path);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let aside = folder.join(format!("{name}.aside"));
-        format!("mv {} {}", text::quoted(path), text::quoted(aside))
-    });
+    let moves = paths.iter().map(|path| aside::command(path));
     AgentError::Usage {
         message: format!(
             "the kit is for site `{site}` of fleet {fleet}, and {} beside what is left of it {are} {whose}, {shown}; nothing was changed",

@@ -45,6 +45,7 @@ fn a_database_that_is_cut_short_under_the_service_is_seen_and_said_with_a_way_ba
         if is_used {
             site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
         }
+        let before = site.event_log();
         let file = fs::File::options().write(true).open(database(&site));
         let file = file.unwrap();
         let length = file.metadata().unwrap().len();
@@ -63,20 +64,108 @@ fn a_database_that_is_cut_short_under_the_service_is_seen_and_said_with_a_way_ba
             !rescued.iter().any(|name| name.contains(".part")),
             "{rescued:?}"
         );
+        // What no other process wrote since, this one still has in memory.
+        if !is_used {
+            assert!(said.contains(", and is saved in `"), "{said}");
+            assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+            let now = site.event_log();
+            assert_eq!(now.get(..before.len()), Some(&before[..]));
+            site.take(&centre.publish(&Draft::hello("two")));
+            continue;
+        }
         assert!(
             said.contains("could not be saved (parts of it are gone)"),
             "{said}"
         );
         assert!(said.contains("`outhaul-agent restore FILE`"), "{said}");
-        // As it is advised without a backup.
-        let aside = site.folder.path().join("agent.db.aside");
-        fs::rename(database(&site), aside).unwrap();
-        site.ok(&["enrol", path(&centre.kit("drone-7"))]);
-        if is_used {
-            site.ok(&["hold", "--release"]);
+        // As it is advised without a backup: with what was beside it.
+        let beside = fs::read(site.state().join("agent.db-wal"));
+        assert!(as_printed(&said, "mv ").status.success(), "{said}");
+        for name in DATABASE {
+            assert!(!site.state().join(name).exists(), "{said}");
         }
+        let aside = site.folder.path().join("agent.db.aside-wal");
+        assert_eq!(fs::read(aside).ok(), beside.ok());
+        site.ok(&["enrol", path(&centre.kit("drone-7"))]);
+        site.ok(&["hold", "--release"]);
         site.take(&centre.publish(&Draft::hello("two")));
     }
+}
+
+#[test]
+fn an_older_copy_from_before_the_saved_one_is_seen_without_site_json_of_that_time() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let older = copy_of_database(&site, "older.db");
+    let identity = fs::read(site.state().join("site.json")).unwrap();
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
+    let before = site.event_log();
+    // As after a power cut before it was written.
+    fs::write(site.state().join("site.json"), identity).unwrap();
+    remove(&site, &["agent.db"]);
+    assert_eq!(service.ended().code(), Some(3));
+    remove(&site, &DATABASE);
+    fs::copy(&older, database(&site)).unwrap();
+    let words = ["is an older copy than", "and is saved in `"];
+    let refused = site.run(&["run", "--once"]);
+    assert_reports(&refused, 3, &words);
+    let said = stderr(&refused);
+    assert!(as_printed(&said, "mv ").status.success(), "{said}");
+    assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+    assert_eq!(site.event_log(), before);
+}
+
+#[test]
+fn what_is_left_beside_a_lost_database_is_kept_when_the_site_is_enrolled_anew() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    remove(&site, &DATABASE);
+    fs::write(site.state().join("agent.db-wal"), "frames").unwrap();
+    let enrolled = site.run(&["enrol", path(&centre.kit("drone-7"))]);
+    assert_reports(&enrolled, 0, &["is kept in `", "rescued/left`"]);
+    let kept = site.state().join("rescued/left/agent.db-wal");
+    assert_eq!(fs::read(kept).unwrap(), b"frames");
+    site.take(&centre.publish(&Draft::hello("two")));
+}
+
+#[test]
+fn a_damaged_database_is_moved_and_not_removed_where_an_earlier_one_is_saved() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    remove(&site, &["agent.db"]);
+    assert_eq!(service.ended().code(), Some(3));
+    remove(&site, &DATABASE);
+    fs::write(database(&site), "damaged").unwrap();
+    fs::write(site.state().join("agent.db-wal"), "frames").unwrap();
+    let said = stderr(&site.run(&["status"]));
+    assert!(said.contains("`outhaul-agent restore FILE`"), "{said}");
+    assert!(as_printed(&said, "mv ").status.success(), "{said}");
+    assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+    let aside = |name: &str| fs::read(site.folder.path().join(name)).unwrap();
+    assert_eq!(aside("agent.db.aside"), b"damaged");
+    assert_eq!(aside("agent.db.aside-wal"), b"frames");
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn a_site_is_not_enrolled_over_what_an_interrupted_restore_left() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let restoring = site.state().join("restoring");
+    fs::create_dir(&restoring).unwrap();
+    // Everything was in its place: only the folder is removed.
+    let kit = centre.kit("drone-7");
+    site.ok(&["enrol", path(&kit)]);
+    assert!(!restoring.exists());
+    remove(&site, &DATABASE);
+    fs::create_dir(&restoring).unwrap();
+    let words = ["interrupted", "`outhaul-agent restore FILE`"];
+    assert_reports(&site.run(&["enrol", path(&kit)]), 2, &words);
+    assert!(!database(&site).exists());
 }
 
 #[test]

@@ -112,6 +112,16 @@ pub fn is_at_its_end(root: &Path) -> bool {
     beside.is_dir() && !beside.join("agent.db").exists() && root.join("agent.db").is_file()
 }
 
+/// What to do after a restore that was interrupted before the database was in its place.
+pub fn begin_anew() -> &'static str {
+    state::BEGIN_ANEW
+}
+
+/// Whether a restore was interrupted before the database was in its place.
+pub fn is_interrupted(state_folder: &StateFolder) -> bool {
+    state_folder.restore_is_begun()
+}
+
 /// Removes what a restore left that was interrupted when everything was in its place. Returns whether there was one.
 ///
 /// # Errors
@@ -149,7 +159,7 @@ fn finished(
             name: "agent.db".to_owned(),
         });
     }
-    let kept_settings = root.join(BESIDE).join("agent.toml").exists();
+    let kept_settings = kept_settings(state_folder, header)?;
     finish(state_folder)?;
     Ok(Done {
         header: header.clone(),
@@ -157,6 +167,22 @@ fn finished(
         epoch: site.epoch.to_string(),
         kept_settings,
     })
+}
+
+/// Whether the settings are others than those of the backup. What is left of `restoring` does not say so: removing it was interrupted.
+fn kept_settings(state_folder: &StateFolder, header: &Header) -> Result<bool, BackupError> {
+    let path = state_folder.config();
+    let of_backup = header.entries.iter().find(|one| one.path == "agent.toml");
+    let most = of_backup.map_or(0, |one| one.bytes);
+    let length = match std::fs::metadata(&path) {
+        Ok(found) => found.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(at("look at", &path)(error).into()),
+    };
+    let Some(entry) = of_backup.filter(|_| length == most) else {
+        return Ok(true);
+    };
+    Ok(Digest::of(&durable::read(&path, most)?) != entry.digest)
 }
 
 /// What is here that a restore would write over. What an interrupted restore left is none, for it has no database.

@@ -1,13 +1,15 @@
 //! What `site.json` beside a database holds: which site the folder is, and how far its reports were numbered.
 //!
-//! What comes in: the file. What goes out: what it has, where it can be read. It writes nothing, and compares it with no database.
+//! What comes in: the file. What goes out: what it has, where it can be read. It compares it with no database, and writes nothing but a
+//! higher number of reports.
 
 use std::path::Path;
 
 use outhaul_bundle::name::Name;
 use serde::{Deserialize, Serialize};
 
-use crate::durable;
+use super::to_json;
+use crate::durable::{self, FileError};
 
 pub(crate) const FORMAT: &str = "outhaul.dev/site-identity/v1";
 /// A few short values.
@@ -39,6 +41,21 @@ impl FolderIdentity {
         let bytes = durable::read_if_present(path, MAX_BYTES).ok()??;
         let found: Self = serde_json::from_slice(&bytes).ok()?;
         (found.format == FORMAT).then_some(found)
+    }
+
+    /// Notes in the file at `path` that at least `reports` reports were made under the numbering `epoch`, where it has fewer of the same one.
+    ///
+    /// # Errors
+    /// [`FileError`] where it cannot be written.
+    pub(crate) fn raise(path: &Path, epoch: &Name, reports: u64) -> Result<(), FileError> {
+        match Self::read(path) {
+            Some(mut known) if known.epoch == *epoch && known.reports < reports => {
+                known.reports = reports;
+                let text = to_json(&known) + "\n";
+                durable::write(path, text.as_bytes(), durable::SECRET_MODE)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a database with `reports` reports of the numbering `epoch` is older than the one that this site worked with last.

@@ -4,7 +4,7 @@
 //! copy of the holds can be read; it changes nothing.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use outhaul_kit::text;
 use rusqlite::ErrorCode;
@@ -12,6 +12,7 @@ use rusqlite::ErrorCode;
 use super::StateError;
 use super::former::{Former, saved_beside};
 use super::holds::beside;
+use crate::aside;
 use crate::state_folder::{AtWork, Holder, LockError, StateFolder};
 
 impl StateError {
@@ -39,15 +40,14 @@ impl StateError {
             ),
             Self::Damaged { path, .. } => damaged_help(path),
             Self::OtherSite { path, found, .. } => format!(
-                "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that database out of the folder (`mv {typed} {aside}`), with those \
-                 files beside it whose names begin with its name, and put this site's own back with its own ones; where that is lost, and this site has a \
+                "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that database out of the folder (`{moves}`), and put this site's own back with its own ones; where that is lost, and this site has a \
                  backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; without one, {anew}; where this machine \
                  is to be {found} from now on, move the whole folder aside first and restore that site",
-                typed = text::quoted(path),
-                aside = text::quoted(aside(path)),
-                anew = anew(path)
+                moves = aside::database_command(path),
+                anew = enrol_anew(path)
             ),
             Self::OlderCopy { path, newer, .. } => older_help(path, newer.as_deref()),
+            Self::Gone { path, .. } if is_being_restored(path.parent().unwrap_or(path)) => AT_RESTORE.into(),
             Self::Gone { path, .. } if StateFolder::new(path.parent().unwrap_or(path)).restore_is_begun() => BEGIN_ANEW.into(),
             Self::Gone { path, .. } => match (still_open(path), saved_beside(path)) {
                 (Some(who), _) => still_open_help(&who),
@@ -68,13 +68,13 @@ impl StateError {
                                       it goes on; a command is repeated"
                 .into(),
             Self::Instead { path, .. } => format!(
-                "find out who put it there, and move it out of the folder (`mv {path} {aside}`); where it is a link to this site's own database, put that \
+                "find out who put it there, and move it out of the folder (`{moves}`); where it is a link to this site's own database, put that \
                  file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {again}",
-                path = text::quoted(path),
-                aside = text::quoted(aside(path)),
+                moves = aside::command(path),
                 again = known_again(path)
             ),
             Self::Newer { .. } => "install the newer agent again".into(),
+            Self::NotEnrolled { folder } if is_being_restored(folder) => AT_RESTORE.into(),
             Self::NotEnrolled { folder } if StateFolder::new(folder).restore_is_begun() => BEGIN_ANEW.into(),
             Self::NotEnrolled { .. } => {
                 "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
@@ -93,11 +93,10 @@ impl StateError {
                  copy of it is; where it is lost, {NEW_KEY}"
             ),
             Self::OtherPiece { path, .. } => format!(
-                "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that file out of the folder (`mv {typed} {aside}`), leave \
+                "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that file out of the folder (`{moves}`), leave \
                  all else in it, and repeat the command; the service, or `outhaul-agent run --once`, writes `site.json` anew, and \
                  `outhaul-agent enrol SITE.kit` with this site's kit its own request",
-                typed = text::quoted(path),
-                aside = text::quoted(aside(path)),
+                moves = aside::command(path),
             ),
         }
     }
@@ -111,23 +110,29 @@ const NEW_KEY: &str = "move what is in its place out of the folder, if anything 
                        the centre writes one, `outhaul-agent enrol SITE.kit` takes it): that makes a new key, and keeps the database with the reports that \
                        wait";
 /// After a restore that was interrupted before its end.
-const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
+pub(crate) const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
                           what the first one left and begins anew";
+/// While one is at work.
+const AT_RESTORE: &str =
+    "a restore into this folder is at work: wait until that command has ended, and repeat this one";
 /// The ways back to a database.
 const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
                                   (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; \
                                   without one, enrol this site with a new kit (`outhaul site enrol` at the \
                                   centre), and leave all else in the folder";
 
+fn is_being_restored(folder: &Path) -> bool {
+    StateFolder::new(folder).restore_is_at_work()
+}
+
 /// The way back where the database is an older copy, and `newer` was saved beside it.
 fn older_help(path: &Path, newer: Option<&Path>) -> String {
     match newer {
         Some(newer) => format!(
             "the newer one was removed while a process worked with it, and is saved in `{saved}`: stop the service first, where it runs (`systemctl stop \
-             outhaul-agent`); move the older one out of the folder (`mv {typed} {aside}`), then {back}",
+             outhaul-agent`); move the older one out of the folder (`{moves}`), then {back}",
             saved = text::path(newer),
-            typed = text::quoted(path),
-            aside = text::quoted(aside(path)),
+            moves = aside::database_command(path),
             back = put_back(path, newer)
         ),
         None => format!(
@@ -142,10 +147,14 @@ fn older_help(path: &Path, newer: Option<&Path>) -> String {
 /// The way back where the database is damaged.
 fn damaged_help(path: &Path) -> String {
     match saved_beside(path) {
+        // It may have reports that were made since: it is moved, and nothing of it is removed.
         Some(saved) => format!(
-            "what it held when it was saved last is in `{}`: {}",
-            text::path(&saved),
-            rescued_help(path, &saved)
+            "what it held when it was saved last is in `{saved}`: stop the service first, where it runs (`systemctl stop outhaul-agent`); move the damaged \
+             one out of the folder, which keeps it for analysis (`{moves}`), then {back}; where this site has a backup that is newer (`outhaul-agent \
+             backup` writes it), move the whole folder aside instead and give `outhaul-agent restore FILE`",
+            saved = text::path(&saved),
+            moves = aside::database_command(path),
+            back = put_back(path, &saved)
         ),
         None => format!(
             "{FROM_BACKUP}; without one, copy the folder away for analysis, {}",
@@ -278,8 +287,17 @@ fn put_back(path: &Path, saved: &Path) -> String {
 /// The way on without a backup.
 fn anew(path: &Path) -> String {
     format!(
-        "move `{}` aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in the folder: {}",
+        "move `{}` aside, with what is beside it (`{}`), and {}",
         text::path(path),
+        aside::database_command(path),
+        enrol_anew(path)
+    )
+}
+
+/// The same, where the database is out of the folder already.
+fn enrol_anew(path: &Path) -> String {
+    format!(
+        "enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in the folder: {}",
         known_again(path)
     )
 }
@@ -305,13 +323,6 @@ fn known_again(database: &Path) -> String {
     format!(
         "{floors}; what the kept bundles applied is known again, with values that were set here where their files show them; {holds}"
     )
-}
-
-/// Where what is in the place of a file can lie: beside the state folder, where it keeps nobody from anything.
-fn aside(path: &Path) -> PathBuf {
-    let beside = path.parent().and_then(Path::parent).unwrap_or(path);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    beside.join(format!("{name}.aside"))
 }
 
 /// What may be removed of a state folder whose file system is full, and what must stay.
@@ -357,7 +368,7 @@ fn database_help(code: Option<ErrorCode>) -> &'static str {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             "the database is damaged, and repeating does not help: stop the service first, where it runs (`systemctl stop outhaul-agent`); then, \
              where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; without one, copy the folder away for analysis, move `agent.db` \
-             in it aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
+             in it aside, with those files beside it whose names begin with its name, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
              the folder"
         }
         _ => "look at the disk, then repeat the command",

@@ -6,6 +6,7 @@
 //! its content and changes none.
 
 use std::cell::Cell;
+use std::io;
 use std::path::Path;
 
 use super::StateError;
@@ -33,7 +34,18 @@ pub(super) fn check(database: &SameFile) -> Result<(), StateError> {
 
 /// Refuses to go on with a file that is shorter than it was: what was in its end is lost, and SQLite would take it for zeros.
 pub(super) fn check_length(path: &Path, longest: &Cell<u64>) -> Result<(), StateError> {
-    let now = std::fs::metadata(path).map_err(at("look at", path))?.len();
+    let now = match std::fs::metadata(path) {
+        Ok(found) => found.len(),
+        // Since it was compared a moment ago.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(StateError::Exchanged {
+                path: path.to_owned(),
+                how: "is gone",
+                former: Former::Elsewhere,
+            });
+        }
+        Err(error) => return Err(at("look at", path)(error).into()),
+    };
     let before = longest.get();
     if now < before {
         return Err(StateError::Shortened {
@@ -98,6 +110,17 @@ mod tests {
         fs::rename(&aside, folder.path().join("state")).unwrap();
         store.check_place().unwrap();
         assert_eq!(meta(store.read(), key::ACTIVE).unwrap(), Some(1));
+    }
+
+    #[test]
+    fn a_database_that_goes_between_the_two_looks_is_gone_and_no_file_that_cannot_be_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.db");
+        let refused = check_length(&path, &Cell::new(4096));
+        assert!(matches!(
+            refused,
+            Err(StateError::Exchanged { how: "is gone", .. })
+        ));
     }
 
     #[test]

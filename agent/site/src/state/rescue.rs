@@ -1,15 +1,18 @@
 //! A database that was removed or cut short while a process worked with it: all that is in it, saved before that process ends.
 //!
 //! What comes in: the open database, which has no name any more or lost its end, and its path. What goes out: below `rescued/` in the state folder a
-//! whole copy of it, and the reports in it that the hub has not acknowledged, as they travel. Nothing that is there is written over.
+//! whole copy of it, and the reports in it that the hub has not acknowledged, as they travel; and in `site.json` how many were made. No copy that is
+//! whole is written over; what an ended process left of one is removed.
 
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::MAX_REPORTS_AT_ONCE_BYTES;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use super::folder_identity::FolderIdentity;
 use super::former::{DATABASE, FOLDER, Former, REPORTS};
 use super::{SiteIdentity, StateError, doing, key, meta, outbox};
 use crate::durable::{self, at};
@@ -44,6 +47,7 @@ pub(super) fn save_shortened(db: &Connection, path: &Path) -> Former {
 fn saved(db: &Connection, path: &Path, check: impl Fn(&Path) -> Result<(), StateError>) -> Former {
     let folder = path.parent().unwrap_or(path).join(FOLDER);
     remove_leftovers(&folder);
+    note_numbers(db, path);
     // First what nobody can have again: where there is no space for all of it, the rest comes back with a backup, or a kit and a bundle.
     let reports = own_reports(db, &folder);
     match (copy(db, &folder, check), reports) {
@@ -70,6 +74,31 @@ fn saved(db: &Connection, path: &Path, check: impl Fn(&Path) -> Result<(), State
                 Err(_) => Former::Lost(problem),
             }
         }
+    }
+}
+
+/// Notes in `site.json` how many reports were made, which the database may say for the last time: an older copy in its place would give their
+/// numbers once more.
+fn note_numbers(db: &Connection, path: &Path) {
+    let made = || -> Result<(), StateError> {
+        match meta::<SiteIdentity>(db, key::SITE)? {
+            Some(site) => {
+                let last = outbox::cursor(db)?.last;
+                Ok(FolderIdentity::raise(
+                    &path.with_file_name("site.json"),
+                    &site.epoch,
+                    last,
+                )?)
+            }
+            None => Ok(()),
+        }
+    };
+    if let Err(error) = made() {
+        // Of a database that was cut short, what is said is that.
+        if is_lost(&error) || matches!(error, StateError::Value { .. }) {
+            return;
+        }
+        tracing::warn!("how many reports this site has made is not noted in `site.json`: {error}");
     }
 }
 
@@ -117,7 +146,10 @@ fn has_holes(db: &Connection) -> rusqlite::Result<bool> {
                         .split(|byte| *byte != 0)
                         .any(|zeros| zeros.len() >= HOLE)
                 };
-                if value.as_bytes_or_null()?.is_some_and(is_hole) {
+                // Numbers have none: a page of zeros has no cells.
+                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = value
+                    && is_hole(bytes)
+                {
                     return Ok(true);
                 }
             }
@@ -151,7 +183,7 @@ pub(crate) fn remove_leftovers(folder: &Path) {
     let is_gone = |name: &str| {
         let id = name.split('.').next().and_then(|id| id.parse().ok());
         id.and_then(Pid::from_raw)
-            .is_none_or(|id| matches!(test_kill_process(id), Err(Errno::SRCH)))
+            .is_some_and(|id| matches!(test_kill_process(id), Err(Errno::SRCH)))
     };
     for path in durable::list(folder).unwrap_or_default() {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -177,8 +209,8 @@ fn copy(
     let epoch = site.as_ref().map_or("none", |site| site.epoch.as_str());
     let last = outbox::cursor(db)?.last;
     let saved = folder.join(format!("{epoch}-{last}.{DATABASE}"));
-    // Another process that worked with the same one was faster.
-    if saved.exists() {
+    // Another process that worked with the same one was faster. What it left has to be whole, too; else this one takes its place.
+    if saved.exists() && check(&saved).is_ok() {
         return Ok(saved);
     }
     let part = folder.join(format!("{}.{PART}", std::process::id()));
@@ -323,6 +355,12 @@ mod tests {
             let long = "x".repeat(20_000);
             let set = store.commit(|db| {
                 set_meta(db, key::ACTIVE, Some(&7))?;
+                // As every site that works has them: a row with a number.
+                db.execute(
+                    "INSERT INTO outbox (number, class, envelope) VALUES (1, 'started', X'7b7d')",
+                    [],
+                )
+                .unwrap();
                 set_meta(db, key::HOLD, Some(&long))
             });
             let _: () = set.unwrap();
@@ -361,7 +399,12 @@ mod tests {
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         let own = format!("{}.part", std::process::id());
-        for name in [&own, &format!("{}.part", ended.id()), "e1-3.db"] {
+        for name in [
+            &own,
+            &format!("{}.part", ended.id()),
+            "e1-3.db",
+            "old.partial",
+        ] {
             fs::write(folder.path().join(name), "").unwrap();
         }
         fs::write(
@@ -372,7 +415,8 @@ mod tests {
         remove_leftovers(folder.path());
         let mut left: Vec<_> = durable::list(folder.path()).unwrap();
         left.sort();
-        let mut expected = [own.as_str(), "e1-3.db"].map(|name| folder.path().join(name));
+        let mut expected =
+            [own.as_str(), "e1-3.db", "old.partial"].map(|name| folder.path().join(name));
         expected.sort();
         assert_eq!(left, expected);
     }

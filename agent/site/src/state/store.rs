@@ -67,6 +67,15 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let written_before = wal_bytes(path);
+        // SQLite takes it for a new one, and removes what is beside it.
+        if written_before > 0 && std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+            return Err(StateError::Damaged {
+                path: path.to_owned(),
+                problem: "nothing of it is left".to_owned(),
+            });
+        }
         // SQLite would let others read a new one; what it writes beside it gets the mode of this. What is wrong with the place, it says.
         let mut new = OpenOptions::new();
         let _ = new
@@ -76,6 +85,9 @@ impl Store {
             .open(path);
         let open = || -> Result<Connection, rusqlite::Error> {
             let connection = Connection::open_with_flags(path, flags)?;
+            // What stands beside it only, such as after a power cut, stays there until it is known to be sound: closing would write it into
+            // what is damaged, or remove it.
+            connection.set_db_config(without, written_before > 0)?;
             connection.busy_timeout(Duration::from_secs(10))?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "FULL")?;
@@ -84,16 +96,11 @@ impl Store {
             connection.pragma_update(None, "cache_size", -256)?;
             Ok(connection)
         };
-        let written_before = wal_bytes(path);
         let mut connection = open().map_err(|error| damaged(path, "open", error))?;
-        if let Err(error) = sound(&connection, path) {
-            // What stands beside it only, such as after a power cut, stays there: closing would write it into what is damaged.
-            if written_before > 0 {
-                let without = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-                let _ = connection.set_db_config(without, true);
-            }
-            return Err(error);
-        }
+        sound(&connection, path)?;
+        connection
+            .set_db_config(without, false)
+            .map_err(doing("open"))?;
         match migrate::migrate(&mut connection) {
             Err(StateError::Database { doing, source }) => Err(damaged(path, doing, source)),
             Err(other) => Err(other),

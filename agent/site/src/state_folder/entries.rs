@@ -1,17 +1,19 @@
 //! What lies in a state folder: whether each entry is what it has to be, and whether it shows that a site was here.
 //!
-//! What comes in: the folder. What goes out: the first entry that is something else, as an error that names it, or nothing. It opens, changes
-//! and follows none of them.
+//! What comes in: the folder. What goes out: the first entry that is something else, as an error that names it, or nothing. It opens and follows none of them, and
+//! changes nothing but that it moves what is left of a database aside before a new one is made.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
 
-use super::{DATABASE_FILES, RESTORING, StateFolder};
+use super::{AtWork, DATABASE_FILES, RESTORING, StateFolder};
+use crate::aside;
 use crate::durable::{self, FileError, at};
+use crate::state::former;
 
 /// The agent's own folders. The target of the folder reconciler is its owner's to choose.
 const FOLDERS: [&str; 11] = [
@@ -89,7 +91,42 @@ impl StateFolder {
 
     /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command again begins anew.
     pub(crate) fn restore_is_begun(&self) -> bool {
+        self.has_restore() && !self.restore_is_at_work()
+    }
+
+    /// Whether a restore is at work that has not put the database in its place yet.
+    pub(crate) fn restore_is_at_work(&self) -> bool {
+        self.has_restore() && matches!(self.at_work(), AtWork::Command(_))
+    }
+
+    fn has_restore(&self) -> bool {
         self.root.join(RESTORING).is_dir() && !self.database().exists()
+    }
+
+    /// Moves what SQLite wrote beside a database that is not there into a folder of its own in `rescued`, which is returned, if there is
+    /// any: it would discard that with the database that it makes, and reports may be committed there only. Under their own names
+    /// they belong to the database again that is put beside them.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub fn keep_left_beside_database(&self) -> Result<Option<PathBuf>, FileError> {
+        let database = self.database();
+        let left = aside::BESIDE_DATABASE.map(|end| aside::ending(&database, end));
+        if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
+            return Ok(None);
+        }
+        let first = self.root.join(former::FOLDER).join("left");
+        let more = (2_u32..).map(|count| aside::ending(&first, &format!("-{count}")));
+        let free = std::iter::once(first.clone()).chain(more);
+        let folder = free.into_iter().find(|path| !aside::is_taken(path));
+        let folder = folder.unwrap_or(first);
+        durable::make_folder(&folder)?;
+        for path in left.iter().filter(|path| aside::is_taken(path)) {
+            let name = path.file_name().unwrap_or_default();
+            durable::rename(path, &folder.join(name))?;
+        }
+        durable::sync_folder(&self.root)?;
+        Ok(Some(folder))
     }
 
     /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that
@@ -176,6 +213,37 @@ mod tests {
         fs::write(state.database(), "rows").unwrap();
         let refused = state.check().unwrap_err().help();
         assert!(refused.contains("put nothing in its place"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_left_beside_a_lost_database_is_kept_each_time_and_of_one_that_is_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        let wal = folder.path().join("agent.db-wal");
+        assert_eq!(state.keep_left_beside_database().unwrap(), None);
+        for name in ["left", "left-2"] {
+            fs::write(&wal, name).unwrap();
+            let kept = state.keep_left_beside_database().unwrap().unwrap();
+            assert_eq!(kept, folder.path().join("rescued").join(name));
+            assert_eq!(fs::read_to_string(kept.join("agent.db-wal")).unwrap(), name);
+            assert!(!wal.exists());
+        }
+        fs::write(&wal, "frames").unwrap();
+        fs::write(state.database(), "rows").unwrap();
+        assert_eq!(state.keep_left_beside_database().unwrap(), None);
+        assert!(wal.exists());
+    }
+
+    #[test]
+    fn a_restore_that_is_at_work_was_not_interrupted() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        fs::create_dir(folder.path().join(RESTORING)).unwrap();
+        assert!(state.restore_is_begun() && !state.restore_is_at_work());
+        let held = outhaul_kit::lock::take(&folder.path().join("lock")).unwrap();
+        assert!(!state.restore_is_begun() && state.restore_is_at_work());
+        drop(held);
+        assert!(state.restore_is_begun());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What somebody removed from the state folder without touching the database: what that costs, and what brings it back.
 //!
-//! What comes in: the memory, and what lies in the state folder. What goes out: one entry for the copies beside the database, one for stored
-//! blobs of the active bundle, one for the fleet's roots. It writes nothing and reads no blob.
+//! What comes in: the memory, and what lies in the state folder. What goes out: one entry for what an interrupted
+//! restore left, one for `site.json` of another numbering, one for the copies beside the database, one for stored blobs of the active bundle, one for
+//! the fleet's roots. It writes nothing and reads no blob.
 
 use crate::agent::Agent;
 use crate::attention::{Attention, AttentionKind};
@@ -11,6 +12,7 @@ use crate::intake::known;
 use crate::roots::{self, KeptRoots};
 use crate::runner;
 use crate::state::{self, floors, holds, key};
+use crate::state_folder::AtWork;
 use outhaul_site::backup::restore;
 
 /// How many names stand in one sentence.
@@ -18,7 +20,8 @@ const MAX_NAMED: usize = 10;
 
 /// What a restore left that was interrupted when everything was in its place.
 pub(super) fn restoring(agent: &Agent) -> Option<Attention> {
-    restore::is_at_its_end(agent.state_folder.root()).then(|| {
+    let is_at_work = matches!(agent.state_folder.at_work(), AtWork::Command(_));
+    (!is_at_work && restore::is_at_its_end(agent.state_folder.root())).then(|| {
         let message = "restoring this site from a backup was interrupted when everything was in its place: the site is restored, and only what the \
                        command wrote beside it (`restoring` in the state folder) is still there";
         let help = "start the service, or give `outhaul-agent apply`, which removes that and puts right what is missing on this host";
@@ -128,8 +131,9 @@ fn passed_roots(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
     }
     if !foreign.is_empty() {
         messages.push(format!(
-            "in `roots` are files with the names of roots that this site has not passed: {}: an apply helper accepts nothing as long as they are there, and where \
-             the database is lost, the bundles on disk do not count",
+            "in `roots` are files with the names of roots that this site has not passed: {}: where the fleet has not signed them, an apply helper accepts nothing as \
+             long as they are there, and where the database is lost, the bundles on disk do not count; where it has, this site gets them with the bundle \
+             that needs them",
             named(foreign.clone())
         ));
         ways.push(format!("remove {} from `{shown}`", named(foreign)));

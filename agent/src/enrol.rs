@@ -96,8 +96,7 @@ pub fn enrol(
     if state::check_enrolled(state_folder).is_err() {
         former::check(state_folder, (&fleet, &site_name), lost)?;
     }
-    keep_left(state_folder)?;
-    let mut store = Store::open(&state_folder.database())?;
+    let mut store = opened(state_folder)?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         identity::check(state_folder, store.read())?;
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
@@ -300,8 +299,8 @@ fn refuse_interrupted_restore(state_folder: &StateFolder) -> Result<(), AgentErr
     }
 }
 
-/// Keeps what is left beside a lost database, before a new one is made in its place.
-fn keep_left(state_folder: &StateFolder) -> Result<(), AgentError> {
+/// The database, or a new one, before which what is left beside a lost one is kept.
+fn opened(state_folder: &StateFolder) -> Result<Store, AgentError> {
     if let Some(kept) = state_folder
         .keep_left_beside_database()
         .map_err(StateError::from)?
@@ -312,7 +311,7 @@ fn keep_left(state_folder: &StateFolder) -> Result<(), AgentError> {
             text::path(&kept)
         );
     }
-    Ok(())
+    Ok(Store::open(&state_folder.database())?)
 }
 
 /// A key that an interrupted enrolment made is used again.

@@ -134,11 +134,12 @@ fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, Fi
 /// [`StateError`] of the first that cannot be read or written; those of the others are written all the same.
 pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), StateError> {
     let saved = databases(&state_folder.root().join(FOLDER));
-    let done = saved
+    // One that is damaged keeps the reports of no other back: all are tried before the first error is returned.
+    let done: Vec<_> = saved
         .iter()
-        .map(|one| write_out_of(one, state_folder, site));
-    // One that is damaged keeps the reports of no other back.
-    done.fold(Ok(()), |first, one| first.and(one))
+        .map(|one| write_out_of(one, state_folder, site))
+        .collect();
+    done.into_iter().collect()
 }
 
 fn write_out_of(

@@ -120,16 +120,15 @@ impl RegistryClient {
                     tracing::debug!(%image, mirror = place.registry, "from a mirror");
                     return Ok(found);
                 }
-                Err(error) => tried.push(error.to_string()),
+                Err(error) => tried.push(error),
             }
         }
-        ask(image).map_err(|last| match tried.is_empty() {
-            true => last,
-            false => RegistryError::AfterMirrors {
-                tried: tried.join("; "),
-                last: Box::new(last),
-            },
-        })
+        ask(image).map_err(|last| last.after(tried))
+    }
+
+    /// The image as each mirror of its registry has it, in the order in which they are asked.
+    pub(crate) fn mirrors_of(&self, image: &ImageReference) -> Vec<ImageReference> {
+        self.hosts.mirrors_of(image)
     }
 
     /// The manifest that `at` is: a tag, or a digest.
@@ -180,7 +179,8 @@ impl RegistryClient {
         self.at_each(image, |image| self.blob_at(image, digest, from))
     }
 
-    fn blob_at(
+    /// The same of one place: a mirror, or the registry itself.
+    pub(crate) fn blob_at(
         &self,
         image: &ImageReference,
         digest: &Digest,

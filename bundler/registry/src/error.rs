@@ -71,10 +71,10 @@ pub enum RegistryError {
         problem: String,
     },
     /// Neither a mirror of it nor the registry itself has it.
-    #[error("{last}; its mirrors were asked before: {tried}")]
+    #[error("{last}; its mirrors were asked before: {}", listed(tried))]
     AfterMirrors {
-        /// What each mirror answered.
-        tried: String,
+        /// What each mirror answered, in the order in which they were asked.
+        tried: Vec<RegistryError>,
         /// What the registry answered.
         last: Box<RegistryError>,
     },
@@ -88,7 +88,36 @@ pub enum RegistryError {
     },
 }
 
+fn listed(errors: &[RegistryError]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}
+
 impl RegistryError {
+    /// What the registry answered, with what its mirrors answered before, if it has any.
+    pub(crate) fn after(self, tried: Vec<Self>) -> Self {
+        match tried.is_empty() {
+            true => self,
+            false => Self::AfterMirrors {
+                tried,
+                last: Box::new(self),
+            },
+        }
+    }
+
+    /// Whether the answer says that there is no such thing. The statuses are what registries of before there was a list of referrers answer
+    /// to who asks for it.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::Status {
+                    status: 400 | 405 | 501,
+                    ..
+                }
+        )
+    }
+
     /// Whether it is the network or the disk, and not what was asked for.
     pub fn is_environment(&self) -> bool {
         match self {

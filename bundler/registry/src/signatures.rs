@@ -79,15 +79,16 @@ pub fn signatures(
 fn present<T>(asked: Result<T, RegistryError>) -> Result<Option<T>, RegistryError> {
     match asked {
         Ok(found) => Ok(Some(found)),
-        // The last are what registries of before there was a list answer to who asks for it.
-        Err(
-            RegistryError::Missing { .. }
-            | RegistryError::Status {
-                status: 400 | 405 | 501,
-                ..
-            },
-        ) => Ok(None),
-        Err(RegistryError::AfterMirrors { last, .. }) => present(Err(*last)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(RegistryError::AfterMirrors { last, .. }) if last.is_absent() => Ok(None),
+        // Where only a mirror is reached, its answer is the one there is. An image without a signature is refused later, and nothing is
+        // taken for signed because of it.
+        Err(RegistryError::AfterMirrors { tried, last })
+            if matches!(*last, RegistryError::Unreachable { .. })
+                && tried.iter().any(RegistryError::is_absent) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

@@ -355,25 +355,68 @@ impl Pull<'_> {
         }
     }
 
-    /// One blob, from where it broke off.
+    /// One blob, of the first place that gives it out undamaged: the mirrors, then the registry.
     fn blob(&self, content: Content, meter: &Meter) -> Result<(), RegistryError> {
+        let mut tried = Vec::new();
+        for place in self.client.mirrors_of(self.image) {
+            match self.blob_of(&place, content, meter) {
+                Ok(()) => return Ok(()),
+                // No other place helps against a full disk.
+                Err(error @ RegistryError::Cache { .. }) => return Err(error),
+                Err(error) => tried.push(error),
+            }
+        }
+        match self.blob_of(self.image, content, meter) {
+            Err(error @ RegistryError::Cache { .. }) => Err(error),
+            brought => brought.map_err(|last| last.after(tried)),
+        }
+    }
+
+    fn blob_of(
+        &self,
+        place: &ImageReference,
+        content: Content,
+        meter: &Meter,
+    ) -> Result<(), RegistryError> {
+        let brought = match self.part_of(place, content, meter)? {
+            // What was there before is not of this place, or not of this run.
+            Err((_, true)) => self.part_of(place, content, meter)?,
+            brought => brought,
+        };
+        brought.map_err(|(problem, _)| RegistryError::Wrong {
+            host: place.host().to_owned(),
+            what: format!("`{}` of `{}`", content.digest, self.image),
+            problem,
+        })
+    }
+
+    /// One blob of one place, from where it broke off; else what is wrong with the bytes, and whether some were there before, which may be
+    /// to blame. Wrong bytes do not stay.
+    fn part_of(
+        &self,
+        place: &ImageReference,
+        content: Content,
+        meter: &Meter,
+    ) -> Result<Result<(), (String, bool)>, RegistryError> {
         let digest = content.digest;
         let mut part = self.cache.part(content)?;
+        let mut has_older = part.there > 0;
         for attempt in 1..=ATTEMPTS {
             if part.there >= content.size {
                 break;
             }
             let before = part.there;
-            let (begins, body) = self.client.blob(self.image, &digest, part.there)?;
+            let (begins, body) = self.client.blob_at(place, &digest, part.there)?;
             if begins != part.there {
                 part.restart()?;
+                has_older = false;
             }
             let mut body = meter.counts(body);
             match part.fill(&mut body)? {
                 None => break,
                 Some(error) if attempt == ATTEMPTS || part.there <= before => {
                     return Err(RegistryError::Unreachable {
-                        host: self.image.host().to_owned(),
+                        host: place.host().to_owned(),
                         problem: format!(
                             "{error}; {} of {} bytes of {digest} are kept and gone on with",
                             part.there, content.size
@@ -383,10 +426,8 @@ impl Pull<'_> {
                 Some(error) => tracing::debug!(%digest, %error, "broken off, goes on"),
             }
         }
-        match part.finish(&self.cache.path(&digest))? {
-            Ok(()) => Ok(()),
-            Err(problem) => Err(self.wrong(digest, problem)),
-        }
+        let finished = part.finish(&self.cache.path(&digest))?;
+        Ok(finished.map_err(|problem| (problem, has_older)))
     }
 }
 

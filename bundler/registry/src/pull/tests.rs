@@ -186,6 +186,89 @@ fn a_layer_that_broke_off_goes_on_where_it_was() {
     );
 }
 
+/// A client that asks `mirror` for the images of the registry of `image` first; no authority is needed for this machine.
+fn mirrored(
+    folder: &std::path::Path,
+    image: &ImageReference,
+    mirror: &ImageReference,
+) -> RegistryClient {
+    let pem = folder.join("none.pem");
+    std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
+    let text = format!("{}={}", image.registry, mirror.registry);
+    let hosts = crate::RegistryHosts::parse(&[text], &[]).unwrap();
+    let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
+    client.with_hosts(hosts).unwrap()
+}
+
+/// An image of a registry where nobody answers.
+fn unreachable() -> ImageReference {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = closed.local_addr().unwrap().port();
+    format!("127.0.0.1:{port}/team/app:1").parse().unwrap()
+}
+
+#[test]
+fn attack_a_layer_that_a_mirror_damages_comes_from_the_registry_and_the_mirror_is_named() {
+    let (_mirror, mirror) = Registry::start(Lie::Digest);
+    let all = Platforms::default();
+    for lie in [Lie::None, Lie::BreaksOff] {
+        let (registry, image) = Registry::start(lie);
+        let folder = tempfile::tempdir().unwrap();
+        let client = mirrored(folder.path(), &image, &mirror);
+        let cache = ImageCache::at(folder.path());
+        pull(&client, &cache, &image, None, &all).unwrap();
+        let layer = std::fs::read(cache.path(&Digest::of(&registry.layer))).unwrap();
+        assert!(layer == registry.layer);
+    }
+    let image = unreachable();
+    let folder = tempfile::tempdir().unwrap();
+    let client = mirrored(folder.path(), &image, &mirror);
+    let cache = ImageCache::at(folder.path());
+    let error = pull(&client, &cache, &image, None, &all).unwrap_err();
+    let error = error.to_string();
+    let wrong = format!(
+        "its mirrors were asked before: `{}`: `sha256:",
+        mirror.registry
+    );
+    assert!(error.contains(&wrong), "{error}");
+    let last = format!("cannot reach `{}`", image.registry);
+    assert!(error.starts_with(&last), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_a_part_of_before_is_not_blamed_on_the_registry() {
+    let (registry, image) = Registry::start(Lie::BreaksOff);
+    let folder = tempfile::tempdir().unwrap();
+    let client = mirrored(folder.path(), &unreachable(), &image);
+    let cache = ImageCache::at(folder.path());
+    let path = cache.path(&Digest::of(&registry.layer));
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path.with_extension("part"), vec![b'x'; 80_000]).unwrap();
+    pull(&client, &cache, &image, None, &Platforms::default()).unwrap();
+    assert!(std::fs::read(&path).unwrap() == registry.layer);
+}
+
+#[test]
+fn a_mirror_without_signatures_has_none_where_the_registry_is_not_reached() {
+    let (registry, mirror) = Registry::start(Lie::None);
+    let image = unreachable();
+    let folder = tempfile::tempdir().unwrap();
+    let client = mirrored(folder.path(), &image, &mirror);
+    let digest = Digest::of(&registry.manifest);
+    let ask = |tags| crate::signatures::signatures(&client, &image, &digest, "x/y", tags);
+    assert_eq!(ask(("none", "none.sig")).unwrap(), []);
+    let log = registry.log.lock().unwrap().clone();
+    for end in ["/manifests/none", "/manifests/none.sig"] {
+        assert!(log.iter().any(|line| line.ends_with(end)), "{log:?}");
+    }
+    let found = ask(("none", "1")).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    // Nobody who answers: that is no answer.
+    let nobody = mirrored(folder.path(), &image, &unreachable());
+    let error = crate::signatures::signatures(&nobody, &image, &digest, "x/y", ("a", "b"));
+    assert!(error.unwrap_err().is_environment());
+}
+
 #[test]
 fn a_token_is_fetched_where_it_is_asked_for_and_a_refusal_is_named() {
     let (registry, _folder, found) = pulled(Lie::WantsToken);

@@ -21,7 +21,7 @@ pub struct HostsError {
 /// Mirrors and authorities of registries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistryHosts {
-    /// By registry, host and path of each mirror, in the order in which they are asked.
+    /// By the host at which a registry answers, host and path of each mirror, in the order in which they are asked.
     mirrors: BTreeMap<String, Vec<(String, String)>>,
     authorities: BTreeMap<String, PathBuf>,
 }
@@ -42,15 +42,17 @@ impl RegistryHosts {
             let (of, at) = text.split_once('=').ok_or_else(|| {
                 wrong("write `REGISTRY=HOST/PATH`, such as `docker.io=registry.example:5000/dockerhub`".to_owned())
             })?;
-            let of = host(of).map_err(wrong)?;
+            let of = host(of).map_err(wrong)?.host().to_owned();
             let at = at.trim_end_matches('/');
             let (at, path) = at.split_once('/').unwrap_or((at, ""));
             let at = host(at).map_err(wrong)?;
+            let is_itself = at.host() == of;
+            let at = at.registry;
             let under = format!("{at}/{path}/x").replace("//", "/");
             under
                 .parse::<ImageReference>()
                 .map_err(|error| wrong(error.to_string()))?;
-            if at == of {
+            if is_itself {
                 return Err(wrong("a registry is no mirror of itself".to_owned()));
             }
             let known = hosts.mirrors.entry(of).or_default();
@@ -69,7 +71,7 @@ impl RegistryHosts {
                 .split_once('=')
                 .filter(|(_, file)| !file.is_empty())
                 .ok_or_else(|| wrong("write `HOST[:PORT]=FILE`".to_owned()))?;
-            let of = host(of).map_err(wrong)?;
+            let of = host(of).map_err(wrong)?.host().to_owned();
             if hosts.authorities.insert(of, PathBuf::from(file)).is_some() {
                 return Err(wrong("that host has another one already".to_owned()));
             }
@@ -79,7 +81,7 @@ impl RegistryHosts {
 
     /// The image as each mirror of its registry has it, in their order.
     pub(crate) fn mirrors_of(&self, image: &ImageReference) -> Vec<ImageReference> {
-        let mirrors = self.mirrors.get(&image.registry).into_iter().flatten();
+        let mirrors = self.mirrors.get(image.host()).into_iter().flatten();
         mirrors
             .map(|(registry, path)| ImageReference {
                 registry: registry.clone(),
@@ -107,12 +109,13 @@ impl RegistryHosts {
     }
 }
 
-/// A registry's host, as references to images have it.
-fn host(text: &str) -> Result<String, String> {
+/// A reference at a registry of this name. Where it answers ([`ImageReference::host`]) is what mirrors and authorities are known by: one
+/// registry may have several names.
+fn host(text: &str) -> Result<ImageReference, String> {
     let read = format!("{text}/a/b").parse::<ImageReference>();
     let read = read.map_err(|_| format!("`{text}` is not a host, or has more than its port"))?;
     match read.registry == text.to_ascii_lowercase() && read.repository == "a/b" {
-        true => Ok(read.registry),
+        true => Ok(read),
         false => Err(format!(
             "`{text}` is not the host of a registry, such as `docker.io` or `registry.example:5000`"
         )),
@@ -154,6 +157,29 @@ mod tests {
         );
         assert_eq!(at("ghcr.io/a/b:1"), ["mirror.example/github/all/a/b:1"]);
         assert!(at("quay.io/a/b:1").is_empty());
+        assert_eq!(
+            at("index.docker.io/a/b:1"),
+            [
+                "registry.example:5000/dockerhub/a/b:1",
+                "mirror.example/a/b:1"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_authority_of_docker_hub_is_for_the_host_that_is_asked() {
+        let known = |text: &str| -> Vec<String> {
+            let hosts = parsed(&[], &[text]).unwrap();
+            hosts
+                .authorities()
+                .map(|(host, _)| host.to_owned())
+                .collect()
+        };
+        assert_eq!(known("docker.io=ca.pem"), ["registry-1.docker.io"]);
+        assert_eq!(known("index.docker.io=ca.pem"), ["registry-1.docker.io"]);
+        assert_eq!(known("r.example:5000=ca.pem"), ["r.example:5000"]);
+        let twice = parsed(&[], &["docker.io=a.pem", "index.docker.io=b.pem"]).unwrap_err();
+        assert!(twice.contains("another one already"), "{twice}");
     }
 
     #[test]
@@ -167,6 +193,7 @@ mod tests {
             "docker.io/library=mirror.example",
             "docker.io=mirror.example/Upper",
             "docker.io=docker.io/mirror",
+            "docker.io=index.docker.io/mirror",
             "mirror=mirror.example",
         ] {
             assert!(parsed(&[text], &[]).is_err(), "{text}");

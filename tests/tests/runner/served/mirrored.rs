@@ -25,8 +25,13 @@ struct Server(Child);
 impl Server {
     fn start(command: &mut Command, address: &str) -> Self {
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self(quiet.spawn().unwrap());
+        let mut server = Self(quiet.spawn().unwrap());
         while std::net::TcpStream::connect(address).is_err() {
+            let ended = server.0.try_wait().unwrap();
+            assert!(
+                ended.is_none(),
+                "{command:?} ended before it answered at {address}: {ended:?}"
+            );
             std::thread::yield_now();
         }
         server

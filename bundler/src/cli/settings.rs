@@ -21,6 +21,7 @@ use crate::project::{FILE, Project, Setting};
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::source::normal_url;
 use outhaul_kit::failure::{Classified as _, FailureClass};
+use outhaul_registry::ImageReference;
 
 /// The variable that names a project file, or `none`.
 pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";
@@ -383,9 +384,21 @@ impl Filler<'_> {
             Setting::Sources => self.sources(long),
             _ => BTreeSet::new(),
         };
+        // A host has one authority: that of the first level that names one.
+        let hosts: BTreeSet<String> = match setting {
+            Setting::RegistryCas => self
+                .before("registry_cas", long)
+                .iter()
+                .map(|text| host_of(text))
+                .collect(),
+            _ => BTreeSet::new(),
+        };
         let before = self.added.len();
         for text in texts {
             if setting == Setting::Sources && is_known(&known, text) {
+                continue;
+            }
+            if hosts.contains(&host_of(text)) {
                 continue;
             }
             self.added.push(option(long, text));
@@ -396,20 +409,30 @@ impl Filler<'_> {
 
     /// The sources that there are: URL, and branch when it is one branch's.
     fn sources(&self, long: &str) -> BTreeSet<(String, Option<String>)> {
+        let before = self.before("sources", long);
+        before.iter().filter_map(|text| source(text)).collect()
+    }
+
+    /// The values of an option that there are: those that were typed, then those that were added.
+    fn before(&self, id: &str, long: &str) -> Vec<String> {
         let prefix = format!("--{long}=");
-        let typed = self.matches.try_get_many::<String>("sources");
+        let typed = self.matches.try_get_many::<String>(id);
         let typed = typed.ok().flatten().into_iter().flatten().cloned();
         let added = self.added.iter().filter_map(|arg| arg.to_str());
         let added = added.filter_map(|arg| arg.strip_prefix(&prefix).map(str::to_owned));
-        typed
-            .chain(added)
-            .filter_map(|text| source(&text))
-            .collect()
+        typed.chain(added).collect()
     }
 }
 
 fn option(long: &str, value: &str) -> OsString {
     OsString::from(format!("--{long}={value}"))
+}
+
+/// The host of `HOST=FILE`, under one of its names.
+fn host_of(text: &str) -> String {
+    let host = text.split('=').next().unwrap_or_default();
+    let image = format!("{host}/a/b").parse::<ImageReference>();
+    image.map_or_else(|_| host.to_owned(), |image| image.host().to_owned())
 }
 
 fn source(text: &str) -> Option<(String, Option<String>)> {

@@ -116,6 +116,15 @@ fn options_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
+fn the_authority_of_a_host_is_that_of_the_first_level_that_names_one() {
+    let file = "registry_cas = [\"docker.io=file.pem\", \"r.example=file.pem\"]\n";
+    let place = SettingsFixture::with(file);
+    let line = place.line("outhaul bundle --registry-ca index.docker.io=typed.pem");
+    assert!(!line.contains("docker.io=file.pem"), "{line}");
+    assert!(line.contains("--registry-ca=r.example=file.pem"), "{line}");
+}
+
+#[test]
 fn what_contradicts_an_option_is_left_out() {
     let place = SettingsFixture::with(WHOLE);
     let line = place.line("outhaul render --environment dev --env-dir e --verify out");

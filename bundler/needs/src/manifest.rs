@@ -4,6 +4,7 @@
 //! each source of a reconciler with its place, and what Kustomize puts in the place of an image. It is pure: it
 //! reads no file and opens nothing. What should be YAML by its name and is not is stated.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
@@ -322,9 +323,9 @@ pub(crate) fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need,
 
 /// Adds images of fields of custom resources; a container's may be named by one of them again.
 pub(crate) fn add_images(found: &mut Vec<(Need, Location)>, more: Vec<(String, Location)>) {
+    let mut known: BTreeSet<usize> = found.iter().map(|(_, at)| at.span.start).collect();
     for (image, at) in more {
-        let is_known = |one: &(Need, Location)| one.1.span.start == at.span.start;
-        if !found.iter().any(is_known) {
+        if known.insert(at.span.start) {
             found.push((Need::Image(image), at));
         }
     }

@@ -10,11 +10,13 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outhaul_control::model::ImageField;
 use serde_json::Value as Json;
 
 pub use archive::Chart;
 
-use crate::manifest::{Need, Needs, Release, together};
+use crate::manifest::{Need, Needs, Release, shown_image, together};
+use crate::possible;
 use crate::values::merged;
 
 /// Images of a chart.
@@ -26,13 +28,18 @@ pub struct ChartImages {
     pub unknown: BTreeSet<String>,
     /// What is not known whatever the chart makes.
     outside: BTreeSet<String>,
+    /// Whole names of images anywhere in values, each with its place in words.
+    alike: BTreeSet<(String, String)>,
 }
 
 impl ChartImages {
     /// What the chart makes takes the place of what its templates could: of the images of its values those stay that are
     /// written in it anywhere, such as in an argument of an operator.
-    pub fn as_rendered(&mut self, text: &[u8]) {
-        let rendered = together(vec![Needs::of("rendered", text)]);
+    /// `fields` are those of custom resources that hold images.
+    pub fn as_rendered(&mut self, text: &[u8], fields: &[ImageField]) {
+        let mut needs = Needs::with("rendered", text, fields);
+        let possible = std::mem::take(&mut needs.possible);
+        let rendered = together(vec![needs]);
         let text = String::from_utf8_lossy(text);
         self.images.retain(|image| text.contains(image.as_str()));
         for (need, _) in rendered {
@@ -41,7 +48,22 @@ impl ChartImages {
             }
         }
         self.unknown = self.outside.clone();
+        for one in possible {
+            if self.images.contains(&one.image) {
+                continue;
+            }
+            let of = one
+                .object
+                .map_or_else(String::new, |(_, kind)| format!(" of its `{kind}`"));
+            self.unknown
+                .insert(looks_like(&one.image, &format!("`{}`{of}", one.field)));
+        }
     }
+}
+
+fn looks_like(image: &str, at: &str) -> String {
+    let image = shown_image(image);
+    format!("`{image}` in {at} looks like an image, and is not known to be one: it does not travel")
 }
 
 /// The images of a chart with the values of a release.
@@ -59,6 +81,11 @@ pub fn images(chart: &Chart, release: Option<&Release>) -> ChartImages {
         found.outside.insert(what);
     }
     found.unknown.extend(found.outside.clone());
+    for (image, at) in std::mem::take(&mut found.alike) {
+        if !found.images.contains(&image) {
+            found.unknown.insert(looks_like(&image, &at));
+        }
+    }
     found
 }
 
@@ -98,6 +125,13 @@ fn of_chart(chart: &Chart, given: &Json, tests: bool, above: &str, found: &mut C
             "{place}the images of `{path}` are left out, since `{path}.enabled` is false"
         ));
     }
+    if let Json::Object(fields) = &all {
+        for (key, value) in fields {
+            if !skipped.contains(key.as_str()) {
+                whole_names(value, &place, key, found);
+            }
+        }
+    }
     let known = templates::images(chart, &shaped, tests);
     found.images.extend(known.images);
     let unknown = known.unknown.into_iter();
@@ -113,6 +147,29 @@ fn of_chart(chart: &Chart, given: &Json, tests: bool, above: &str, found: &mut C
             }
             of_chart(one, &given, tests, &name.key, found);
         }
+    }
+}
+
+/// Notes the whole names of images in the texts of `value`.
+fn whole_names(value: &Json, place: &str, path: &str, found: &mut ChartImages) {
+    match value {
+        Json::String(text) => {
+            let at = format!("{place}`{path}` of its values");
+            let names = possible::whole_names(text).map(|name| (name.to_owned(), at.clone()));
+            found.alike.extend(names);
+        }
+        Json::Array(items) => {
+            let path = format!("{path}[*]");
+            for item in items {
+                whole_names(item, place, &path, found);
+            }
+        }
+        Json::Object(fields) => {
+            for (key, value) in fields {
+                whole_names(value, place, &format!("{path}.{key}"), found);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -173,3 +173,33 @@ fn what_is_no_chart_is_refused_in_words_and_unpacks_to_no_more_than_its_bound() 
             .any(|what| what.contains("`values.yaml` that cannot be read"))
     );
 }
+
+#[test]
+fn what_looks_like_an_image_in_values_or_in_what_a_chart_makes_is_named() {
+    let values =
+        "image: {repository: team/app, tag: '1'}\nargs: [--reloader=quay.io/press/reloader:2]\n";
+    let files = [("Chart.yaml", CHART), ("values.yaml", values)];
+    let mut found = found(&files, "");
+    let named =
+        |found: &ChartImages, start: &str| found.unknown.iter().any(|what| what.starts_with(start));
+    let reloader = "`quay.io/press/reloader:2` in `args[*]` of its values looks like an image";
+    assert!(named(&found, reloader), "{:?}", found.unknown);
+    let press = "apiVersion: press.example/v1\nkind: Press\nspec: {ink: quay.io/press/ink:1, head: quay.io/press/head:1}\n";
+    let place = outhaul_control::diagnostic::SourceFile {
+        name: "policy.yaml".to_owned(),
+        text: String::new(),
+    };
+    let field = ImageField {
+        api_version: "press.example/v1".to_owned(),
+        kind: "Press".to_owned(),
+        written: "spec.ink".to_owned(),
+        path: ImageField::steps("spec.ink").unwrap(),
+        ignored: false,
+        location: outhaul_control::diagnostic::Location::new(&std::sync::Arc::new(place), 0..0),
+    };
+    found.as_rendered(press.as_bytes(), &[field]);
+    assert_eq!(sorted(&found), ["quay.io/press/ink:1"]);
+    let head = "`quay.io/press/head:1` in `spec.head` of its `Press` looks like an image";
+    assert!(named(&found, head), "{:?}", found.unknown);
+    assert_eq!(found.unknown.len(), 1, "{:?}", found.unknown);
+}

@@ -168,6 +168,11 @@ impl Collector<'_> {
         let archive = source.archive(&brought.manifest.digest);
         let archive = archive.map_err(|error| not_brought(name, whole, at, false, error))?;
         let Some(archive) = archive else {
+            let message = format!(
+                "`{name}`: `{whole}` is no chart, and the manifests in it are not searched: images that they name do not travel because of \
+                 them"
+            );
+            self.uncertain.insert(message, at.cloned());
             return Ok(BTreeSet::new());
         };
         let read = Chart::read(&archive).map_err(|problem| wrong(format!("its archive {problem}")));
@@ -188,7 +193,7 @@ impl Collector<'_> {
             // It lies in the cache under its digest.
             let file = brought.folder.join(Digest::of(&archive).hex());
             match source.rendered(&file, release) {
-                Ok(text) => found.as_rendered(&text),
+                Ok(text) => found.as_rendered(&text, &self.image_fields),
                 Err(problem) => {
                     let what = format!(
                         "it is not rendered, and its images are those of its values: {problem}"

@@ -68,6 +68,38 @@ pub(crate) fn named<'n, 'f>(
         .collect()
 }
 
+/// Each field of objects of `kind`, or of any where it is not known, in which an operation of JSON Patch at `pointer` sets something:
+/// with its number and the parts of `value` at its path.
+pub(crate) fn in_operation<'n, 'f>(
+    (pointer, value): (&str, &'n Node),
+    kind: Option<&str>,
+    fields: &'f [ImageField],
+) -> Vec<(usize, &'f ImageField, Vec<&'n Node>)> {
+    let own = steps_of(pointer);
+    let named = fields.iter().enumerate().filter_map(|(number, field)| {
+        let is_of = kind.is_none_or(|kind| kind == field.kind);
+        let (above, below) = field
+            .path
+            .split_at_checked(own.len())
+            .filter(|_| is_of && !own.is_empty())?;
+        let mut steps = above.iter().zip(&own);
+        let is_at = steps.all(|(step, own)| match step {
+            FieldStep::Key(key) => key == own,
+            FieldStep::Each => true,
+        });
+        is_at.then(|| (number, field, at(value, below)))
+    });
+    named.collect()
+}
+
+/// The steps of a JSON pointer.
+pub(crate) fn steps_of(pointer: &str) -> Vec<String> {
+    let steps = pointer.split('/').skip(1);
+    steps
+        .map(|step| step.replace("~1", "/").replace("~0", "~"))
+        .collect()
+}
+
 fn at<'n>(object: &'n Node, path: &[FieldStep]) -> Vec<&'n Node> {
     let mut nodes = vec![object];
     for step in path {
@@ -89,7 +121,7 @@ fn at<'n>(object: &'n Node, path: &[FieldStep]) -> Vec<&'n Node> {
 }
 
 /// A value as an image: a text, or a map of its parts.
-fn image(node: &Node) -> Option<String> {
+pub(crate) fn image(node: &Node) -> Option<String> {
     match node.as_str() {
         Some(text) => (!text.is_empty()).then(|| text.to_owned()),
         None => composed(node),

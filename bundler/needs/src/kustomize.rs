@@ -140,6 +140,14 @@ pub fn follow(
         }
     }
     items.extend(rest);
+    if let Some(at) = walk.looking.left_out.take() {
+        let message = format!(
+            "more than {} texts of this build look like images: those from here on are not named",
+            looking::MAX_FOUND
+        );
+        let help = "split it among several deployment targets, or name the fields in `imageFields` of a delivery policy";
+        walk.gap(Means::Images, at, message, help);
+    }
     let items = items::once(items);
     let needs = items.into_iter().map(|item| (item.need, item.at)).collect();
     let Walk {
@@ -318,6 +326,7 @@ impl Walk<'_> {
         mut items: Vec<Item>,
         build: Option<&Build>,
     ) -> Vec<Item> {
+        self.looking.literals(file, document);
         for key in ["resources", "bases"] {
             for (entry, node) in strings(document, key) {
                 items.extend(self.resource(folder, entry, &Location::new(file, node.span.clone())));

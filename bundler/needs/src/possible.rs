@@ -52,7 +52,31 @@ const PICTURES: [&str; 6] = [".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// Whether a file has a text that is an image's whole name: then it is looked at.
 pub(crate) fn is_in(text: &str) -> bool {
-    words(text).any(is_whole)
+    whole_names(text).next().is_some()
+}
+
+/// The images' whole names in a text.
+pub(crate) fn whole_names(text: &str) -> impl Iterator<Item = &str> {
+    words(text).filter(|word| is_whole(word))
+}
+
+/// What looks like an image in a value that is written apart from its object, such as that of an operation of JSON Patch. `path` is that of
+/// its field, and `called` the field's name.
+pub(crate) fn in_value(
+    file: &Arc<SourceFile>,
+    (path, called): (&str, &str),
+    value: &Node,
+    known: &BTreeSet<usize>,
+) -> Vec<Possible> {
+    let mut found = Vec::new();
+    let mut walk = Walk {
+        file,
+        object: None,
+        known,
+        found: &mut found,
+    };
+    walk.node(path, called, value);
+    found
 }
 
 /// Everything in `document` that looks like an image, but for what is written at the places `known`.
@@ -128,7 +152,7 @@ impl Walk<'_> {
                 }
             }
             Value::String(text) => {
-                let mut images: Vec<&str> = words(text).filter(|word| is_whole(word)).collect();
+                let mut images: Vec<&str> = whole_names(text).collect();
                 if images.is_empty() && is_called_image(called) && is_named(text) {
                     images.push(text);
                 }
@@ -153,7 +177,7 @@ impl Walk<'_> {
     }
 }
 
-fn below(path: &str, key: &str) -> String {
+pub(crate) fn below(path: &str, key: &str) -> String {
     match (key.contains(['.', '[', ' ']), path) {
         (true, path) => format!("{path}[\"{key}\"]"),
         (false, "") => key.to_owned(),

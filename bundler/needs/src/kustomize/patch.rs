@@ -11,7 +11,9 @@ use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
 
 use super::items::{self, Item};
+use super::looking::Looking;
 use super::{Means, Walk, files, list, strings, text};
+use crate::fields;
 use crate::manifest::{self, Need, Substitution};
 
 /// Transformers of Kustomize itself that touch no image.
@@ -38,6 +40,8 @@ pub(super) struct Patch {
     at: Option<Location>,
     /// Whether it says what it patches, so that its own name is not it.
     is_targeted: bool,
+    /// The kind that it patches, where it says one.
+    kind: Option<String>,
 }
 
 impl Patch {
@@ -54,7 +58,25 @@ impl Patch {
             documents,
             at: Some(at.clone()),
             is_targeted,
+            kind: None,
         })
+    }
+
+    /// The same, for what `target` selects.
+    fn for_target(mut self, target: Option<&Node>) -> Self {
+        let kind = target.and_then(|target| text(target, "kind"));
+        // It may be a regular expression.
+        let kind = kind.filter(|kind| kind.chars().all(char::is_alphanumeric));
+        self.kind = kind.map(str::to_owned);
+        self
+    }
+
+    /// Looks for what it sets besides images of containers.
+    fn look(&self, looking: &mut Looking<'_>) {
+        for document in &self.documents {
+            let (at, kind) = (self.at.as_ref(), self.kind.as_deref());
+            looking.document(&self.file, document, at, kind);
+        }
     }
 
     /// Adds the images that it sets.
@@ -63,7 +85,7 @@ impl Patch {
             let mut own = match &document.value {
                 Value::Sequence(operations) => operations
                     .iter()
-                    .flat_map(|one| self.operation(one))
+                    .flat_map(|one| self.operation(one, fields))
                     .collect(),
                 _ => items::of(&self.file, document, fields),
             };
@@ -84,7 +106,7 @@ impl Patch {
     }
 
     /// What an operation of JSON Patch sets; what was there before may stay elsewhere.
-    fn operation(&self, operation: &Node) -> Vec<Item> {
+    fn operation(&self, operation: &Node, fields: &[ImageField]) -> Vec<Item> {
         let path = text(operation, "path").unwrap_or_default();
         let Some(value) = operation.field("value") else {
             return Vec::new();
@@ -101,6 +123,15 @@ impl Patch {
         }
         let mut found = Vec::new();
         manifest::images(&self.file, value, &mut found);
+        let kind = self.kind.as_deref();
+        let in_fields = fields::in_operation((path, value), kind, fields).into_iter();
+        let in_fields = in_fields.filter(|(_, field, _)| !field.ignored);
+        let nodes = in_fields.flat_map(|(.., nodes)| nodes);
+        let more = nodes.filter_map(|node| {
+            let at = Location::new(&self.file, node.span.clone());
+            Some((fields::image(node)?, at))
+        });
+        manifest::add_images(&mut found, more.collect());
         let inner = items::of(&self.file, value, &[]);
         let is_inner = |at: &Location| {
             let same = inner.iter().find(|item| item.at.span == at.span);
@@ -135,17 +166,21 @@ impl Walk<'_> {
                 if let Some(at) = node.field("path")
                     && let Some(entry) = at.as_str()
                 {
-                    patches.extend(self.patch_file(folder, entry, &here(at), is_targeted));
+                    let patch = self.patch_file(folder, entry, &here(at), is_targeted);
+                    patches.extend(patch.map(|patch| patch.for_target(node.field("target"))));
                 }
                 if let Some(at) = node.field("patch")
                     && let Some(patch) = at.as_str()
                 {
                     match Patch::inline(patch, &here(at), is_targeted) {
-                        Ok(patch) => patches.push(patch),
+                        Ok(patch) => patches.push(patch.for_target(node.field("target"))),
                         Err(why) => self.unread(&here(at), &why),
                     }
                 }
             }
+        }
+        for patch in &patches {
+            patch.look(&mut self.looking);
         }
         for node in list(document, "replacements") {
             let (mut replacements, mut at) = (vec![node.clone()], here(node));
@@ -204,6 +239,7 @@ impl Walk<'_> {
             documents,
             at: None,
             is_targeted,
+            kind: None,
         })
     }
 

@@ -33,6 +33,15 @@ fn git(dir: &Path, arguments: &[&str]) {
 
 /// What is followed of `path` in a repository with `files`.
 fn followed_in(path: &str, files: &[(&str, &str)], builds: &[Build]) -> Followed {
+    followed_with(path, files, builds, &[])
+}
+
+fn followed_with(
+    path: &str,
+    files: &[(&str, &str)],
+    builds: &[Build],
+    fields: &[ImageField],
+) -> Followed {
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "--quiet", "--initial-branch", "main"]);
     for (name, text) in files {
@@ -50,7 +59,7 @@ fn followed_in(path: &str, files: &[(&str, &str)], builds: &[Build]) -> Followed
         fs::remove_file(dir.path().join(name)).unwrap();
     }
     let opened = open_folder(dir.path(), URL, &GitReference::Branch("main".into())).unwrap();
-    follow(&opened, path, builds, &[]).unwrap()
+    follow(&opened, path, builds, fields).unwrap()
 }
 
 fn images(followed: &Followed) -> BTreeSet<&str> {
@@ -396,4 +405,72 @@ fn a_tree_that_was_emptied_is_named_and_one_that_may_hold_something_is_not() {
         let is_empty = |one: &String| one.contains("kustomization-empty");
         assert!(!found.iter().any(is_empty), "{base}: {found:?}");
     }
+}
+
+#[test]
+fn patches_and_literals_are_looked_at_as_objects_are() {
+    let kustomization = "\
+resources: [press.yaml]
+patches:
+  - target: {kind: Press}
+    patch: |
+      - {op: replace, path: /spec/image, value: quay.io/press/head:2}
+      - {op: add, path: /spec/rolls/0, value: {paper: quay.io/press/paper:2, ink: quay.io/press/ink:2}}
+  - patch: |
+      apiVersion: press.example/v1
+      kind: Press
+      metadata: {name: a}
+      spec: {oil: quay.io/press/oil:2}
+  - path: ../patch.yaml
+configMapGenerator:
+  - {name: c, literals: [RELATED_IMAGE_GLUE=press/glue:2, PLACE=quay.io/press/place:2, HOST=a.example]}
+";
+    let press = "apiVersion: press.example/v1\nkind: Press\nmetadata: {name: a}\n";
+    let outside = format!("{press}spec: {{water: quay.io/press/water:2}}\n");
+    let files = [
+        ("app/kustomization.yaml", kustomization),
+        ("app/press.yaml", press),
+        ("patch.yaml", &outside),
+    ];
+    let followed = followed_in("app", &files, &[]);
+    let found: Vec<String> = followed
+        .possible
+        .iter()
+        .map(|one| format!("{} {}", one.field, one.image))
+        .collect();
+    let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(followed.possible.len(), found.len());
+    let expected = [
+        "configMapGenerator[*].literals[*] press/glue:2",
+        "configMapGenerator[*].literals[*] quay.io/press/place:2",
+        "spec.oil quay.io/press/oil:2",
+        "spec.rolls[*].ink quay.io/press/ink:2",
+        "spec.rolls[*].paper quay.io/press/paper:2",
+        "spec.water quay.io/press/water:2",
+    ];
+    assert_eq!(found, BTreeSet::from(expected));
+    let field = |path: &str, ignored| {
+        let file = SourceFile {
+            name: "policy.yaml".to_owned(),
+            text: String::new(),
+        };
+        ImageField {
+            api_version: "press.example/v1".to_owned(),
+            kind: "Press".to_owned(),
+            written: path.to_owned(),
+            path: ImageField::steps(path).unwrap(),
+            ignored,
+            location: Location::new(&Arc::new(file), 0..0),
+        }
+    };
+    let fields = [
+        field("spec.rolls[*].paper", false),
+        field("spec.rolls[*].ink", true),
+    ];
+    let followed = followed_with("app", &files, &[], &fields);
+    assert!(images(&followed).contains("quay.io/press/paper:2"));
+    assert!(!images(&followed).contains("quay.io/press/ink:2"));
+    let rolls = |one: &Possible| one.field.starts_with("spec.rolls");
+    assert!(!followed.possible.iter().any(rolls));
+    assert_eq!(followed.fields, [(0, true), (1, true)].into());
 }

@@ -266,6 +266,25 @@ pub enum PromoteError {
         /// Where it is written for the other.
         other_at: String,
     },
+    /// The base has a path that the sites of the environment before do not run, and no promotion brought it.
+    #[error(
+        "the base of `{environment}` has the path `{path}` ({at}), where that of `{from}` has `{their_path}`, and no promotion brought that \
+         path: the gate of `{from}` says nothing about what is there; `{environment}` stays where it is\nhelp: set the path to \
+         `{their_path}`; if another path is meant, promote it once with `--override-gate REASON --override-by NAME`, which is recorded in \
+         the commit, and later promotions keep it; nothing was changed"
+    )]
+    UnseenPath {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The environment whose gate decides.
+        from: String,
+        /// The path of its base.
+        path: String,
+        /// That of the environment before.
+        their_path: String,
+        /// Where the base is written.
+        at: String,
+    },
     /// The line could not be changed safely.
     #[error(
         "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a separate file"
@@ -295,6 +314,7 @@ impl Classified for PromoteError {
             | Self::Older { .. }
             | Self::Beside { .. }
             | Self::MovedBack { .. }
+            | Self::UnseenPath { .. }
             | Self::Branch {
                 source: BranchError::Moved { .. },
                 ..

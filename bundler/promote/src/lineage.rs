@@ -3,8 +3,9 @@
 //! What comes in: the branch, opened at a commit, and the base that it has there. What goes out: the [`Passage`] of the promotion, or
 //! the commit that moved the base otherwise and why that is no promotion. The branch is followed back only to where the
 //! base was another one, by its commit or by the path there: what was promoted before that is not what brought the base here, so that
-//! no commit but a promotion moves an environment back to what it once was, or to content beside what was promoted. It asks no hub and
-//! moves nothing.
+//! no commit but a promotion moves an environment back to what it once was, or to content beside what was promoted. A promotion carries the
+//! path that the base has there, and counts for both: that its gate decided about that path, too, is for whoever promotes to see
+//! (`promotion`). It asks no hub and moves nothing.
 
 use outhaul_git::source::{OpenedSource, RecordedCommit};
 use outhaul_kit::text::printable;
@@ -288,7 +289,7 @@ impl Branch<'_> {
 }
 
 /// A path in a repository, for a person.
-fn shown(path: &str) -> &str {
+pub(super) fn shown(path: &str) -> &str {
     match path {
         "" => ".",
         path => path,
@@ -301,12 +302,51 @@ impl Chain<'_> {
     /// # Errors
     /// [`PromoteError`] when the history cannot be read.
     pub fn lineage(&self, link: &Link, commit: &str) -> Result<Lineage, PromoteError> {
+        self.lineage_at(link, &link.opened, commit)
+    }
+
+    fn lineage_at(
+        &self,
+        link: &Link,
+        opened: &OpenedSource,
+        commit: &str,
+    ) -> Result<Lineage, PromoteError> {
         let environment = &link.environment.name;
         let branch = Branch {
             environment,
             root: &link.environment.control_plane.path,
             gate: &|from| self.site_rule(from, environment),
         };
-        branch.lineage(&link.opened, commit)
+        branch.lineage(opened, commit)
+    }
+
+    /// The commit that the base of `link` was at before an ordinary commit of the branch moved it to `commit`, and that commit, where
+    /// `lineage` says how it came there. Commits that changed only the path there are no move in the history of the base.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when the history cannot be read.
+    pub(super) fn moved_from(
+        &self,
+        link: &Link,
+        commit: &str,
+        lineage: Lineage,
+    ) -> Result<Option<(String, String)>, PromoteError> {
+        let mut lineage = lineage;
+        for _ in 0..MAX_TURNS {
+            if lineage.promotion.is_ok() {
+                return Ok(None);
+            }
+            match lineage.before.and_then(|before| before.commit) {
+                Some(before) if before == commit => {}
+                before => return Ok(before.map(|before| (before, lineage.moved_by))),
+            }
+            let made = link.opened.at_commit(&lineage.moved_by);
+            let itself = made.recorded("", None, 1)?;
+            let Some(parent) = itself.first().and_then(|made| made.parents.first()) else {
+                return Ok(None);
+            };
+            lineage = self.lineage_at(link, &link.opened.at_commit(parent), commit)?;
+        }
+        Ok(None)
     }
 }

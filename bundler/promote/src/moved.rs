@@ -45,12 +45,17 @@ impl BaseFile {
 
     /// The content that it is.
     pub(super) fn place(&self) -> BasePlace {
-        let path = &self.base.at.path;
         BasePlace {
             commit: self.pinned().map(str::to_owned),
-            path: source::normal_path(path).unwrap_or_else(|_| path.clone()),
+            path: path_of(&self.base),
         }
     }
+}
+
+/// The path that a base has in its repository, in one spelling.
+pub(super) fn path_of(base: &BaseRepo) -> String {
+    let path = &base.at.path;
+    source::normal_path(path).unwrap_or_else(|_| path.clone())
 }
 
 /// The `BaseRepo` named `main` below `root`.

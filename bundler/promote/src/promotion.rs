@@ -5,7 +5,8 @@
 //! step is decided here and in [`super::order`]; nothing is printed.
 
 use super::hooks::{HookPrograms, HookRun, HookStep};
-use super::lineage::Lineage;
+use super::lineage::{Lineage, shown};
+use super::moved;
 use super::order::ChainPlace;
 use super::problems::circles_with;
 use super::record::Basis;
@@ -13,6 +14,7 @@ use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, Promote
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_control::model::PromotionPolicy;
 use outhaul_control::overriding::Override;
+use outhaul_kit::text::printable;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -156,11 +158,10 @@ impl Chain<'_> {
                 self.loads(&link, &commit)?;
                 return Ok(Promoted::Already { commit, basis });
             };
-            let before = lineage.before.and_then(|before| before.commit);
-            // Another path at the same commit is no other place in history.
-            let before = before.filter(|before| *before != commit);
-            if let Some(before) = before.filter(|_| !asked.backwards) {
-                self.refuse_moved_back(&link, (&before, &commit), &lineage.moved_by)?;
+            if !asked.backwards
+                && let Some((before, made)) = self.moved_from(&link, &commit, lineage)?
+            {
+                self.refuse_moved_back(&link, (&before, &commit), &made)?;
             }
         } else if !asked.backwards {
             self.refuse_backwards(&link, &commit)?;
@@ -190,6 +191,9 @@ impl Chain<'_> {
         (basis, hooks): (Basis, Option<(&PromotionPolicy, &HookPrograms)>),
         ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
     ) -> Result<(Basis, Made), PromoteError> {
+        if let Basis::Open { from, .. } = &basis {
+            self.refuse_unseen_path(link, from)?;
+        }
         let Some((policy, programs)) = hooks.filter(|_| basis != Basis::First) else {
             let made = self.move_to(link, commit, &basis, &[])?;
             let hooks = Vec::new();
@@ -217,6 +221,28 @@ impl Chain<'_> {
         let made = self.move_to(link, commit, &basis, &runs)?;
         runs.extend(step.after(&made, basis.decision()));
         Ok((basis, Made::Moved(StepMove { made, hooks: runs })))
+    }
+
+    /// Refuses what no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Another path
+    /// than that of `from` passes where a promotion brought it; what an ordinary commit wrote is promoted past the gate only.
+    fn refuse_unseen_path(&self, link: &Link, from: &str) -> Result<(), PromoteError> {
+        let path = |link: &Link| moved::path_of(&link.base);
+        let (own, theirs) = (path(link), path(&self.link(from)?));
+        if own == theirs {
+            return Ok(());
+        }
+        if let Some(commit) = &link.base.commit
+            && self.lineage(link, &commit.value)?.promotion.is_ok()
+        {
+            return Ok(());
+        }
+        Err(PromoteError::UnseenPath {
+            environment: link.environment.name.clone(),
+            from: from.to_owned(),
+            path: printable(shown(&own)).to_string(),
+            their_path: printable(shown(&theirs)).to_string(),
+            at: link.base.location.file_line(),
+        })
     }
 
     /// How `link` came to `commit`, where it is and no promotion brought it there.

@@ -76,6 +76,24 @@ impl Bases {
         ));
     }
 
+    /// The path of the base of `stage` is `other`, which no site of `dev` runs.
+    #[track_caller]
+    fn refuses_to_promote(&self) {
+        let before = self.0.at("stage");
+        let hub = self.0.hub();
+        let (_, _, err) = self.0.ends(
+            1,
+            &format!("promote --control-plane cp --to stage --hub {hub}"),
+        );
+        assert!(
+            err.contains("has the path `other`")
+                && err.contains("where that of `dev` has `seen`")
+                && err.contains("nothing was changed"),
+            "{err}"
+        );
+        assert_eq!(self.0.at("stage"), before);
+    }
+
     #[track_caller]
     fn ships(&self) {
         self.0.ok(&format!("bundle {PLANE} {KEYS} --out stick"));
@@ -121,18 +139,49 @@ fn attack_an_ordinary_commit_changes_the_path_of_the_base_at_the_same_commit() {
             1,
             &format!("changed the path of the base from `{was}` to `{is}`"),
         );
-        // At the same commit, through the gate.
+        // At the same commit, through the gate, where the environment before has the path, too.
         made.0.closes();
         let hub = made.0.hub();
         let promote = format!("promote --control-plane cp --to stage --hub {hub}");
         made.0.ends(1, &promote);
         made.0.opens(&["dev"]);
+        if is == "other" {
+            made.refuses_to_promote();
+            made.edit("dev", |text| text.replace("path: seen", "path: other"));
+        } else {
+            made.edit("dev", |text| text.replace("path: other", "path: ./seen"));
+        }
         made.promote();
         assert_eq!(made.0.base("stage"), base);
         made.ships();
     }
     // Other spellings of the same path ship.
     made.edit("stage", |text| text.replace("path: *at", "path: ./seen/"));
+    made.ships();
+}
+
+#[test]
+fn attack_a_changed_path_does_not_ship_with_the_next_commit_that_is_promoted() {
+    let made = Bases::new();
+    made.edit("stage", |text| text.replace("path: seen", "path: other"));
+    made.on("main", |path| {
+        fs::write(format!("{path}/seen/more.txt"), "more").unwrap()
+    });
+    made.0.ok("promote --control-plane cp --to dev");
+    made.refuses_to_promote();
+    made.refuses(1, "changed the path of the base from `seen` to `other`");
+    // Past the gate it is on record, and the next commit keeps it.
+    let past = ["--override-gate", "line 3", "--override-by", "Jo"];
+    let promote = "promote --control-plane cp --to stage";
+    let words: Vec<&str> = promote.split(' ').chain(past).collect();
+    let (code, _, err) = made.0.run(&words);
+    assert_eq!(code, 0, "{err}");
+    made.ships();
+    made.on("main", |path| {
+        fs::write(format!("{path}/seen/more.txt"), "again").unwrap()
+    });
+    made.0.ok("promote --control-plane cp --to dev");
+    made.promote();
     made.ships();
 }
 

@@ -104,6 +104,16 @@ fn attack_an_ordinary_commit_moves_no_environment_back_to_what_was_promoted_once
     );
     assert!(err.contains(&moved) && err.contains("--backwards"), "{err}");
     assert_eq!(made.at("stage"), revert);
+    // Nor is it on record once another commit changed no more than the path.
+    git(&cp, &["checkout", "--quiet", "stage"]);
+    let base = made.path("cp/base-repo.yaml");
+    let text = fs::read_to_string(&base).unwrap();
+    fs::write(&base, text.replace("path: .", "path: elsewhere")).unwrap();
+    commit(&cp, "another path");
+    git(&cp, &["checkout", "--quiet", "main"]);
+    let (_, _, err) = made.ends(1, &promote);
+    assert!(err.contains(&moved), "{err}");
+    git(&cp, &["update-ref", "refs/heads/stage", &revert]);
     made.closes();
     made.ends(1, &format!("{promote} --backwards"));
     made.opens(&["dev"]);

@@ -105,6 +105,45 @@ pub enum DeliverError {
     },
 }
 
+impl DeliverError {
+    /// Whether it is about one file outside `fleet`: something stands in its place, or it is too large for the file system there.
+    pub(crate) fn is_of_one_file(&self, fleet: &Path) -> bool {
+        match self {
+            Self::Io { path, source, .. } => {
+                !path.starts_with(fleet) && is_another_kind(source.kind())
+            }
+            Self::File(error) => is_in_the_way(error, fleet),
+            Self::FileLimit { path, .. } => !path.starts_with(fleet),
+            Self::Read { .. }
+            | Self::Write { .. }
+            | Self::Full { .. }
+            | Self::Changed { .. }
+            | Self::ReadBack { .. } => false,
+        }
+    }
+}
+
+/// Whether what refused a file outside `fleet` is what stands there.
+pub(crate) fn is_in_the_way(error: &FileError, fleet: &Path) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied};
+    !error.path.starts_with(fleet)
+        && !error.is_of_the_disk()
+        && !matches!(error.source.kind(), NotFound | PermissionDenied)
+}
+
+/// Whether a name is taken by another kind of file.
+fn is_another_kind(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        kind,
+        Kind::AlreadyExists
+            | Kind::IsADirectory
+            | Kind::NotADirectory
+            | Kind::DirectoryNotEmpty
+            | Kind::InvalidFilename
+    )
+}
+
 /// Writes the bundle to `path`, durably: beside it first, then renamed. Returns its size in bytes.
 ///
 /// # Errors

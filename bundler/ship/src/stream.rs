@@ -72,6 +72,7 @@ use current::Current;
 pub use delivery_rules::PolicyViolation;
 use earlier::EarlierBundles;
 pub use error::ProduceError;
+use error::{ended, warn_of};
 use next::{ToStream, removed};
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
@@ -215,16 +216,16 @@ pub fn produce(
         let committed = match stream.commit(last, plan) {
             Ok(committed) => committed,
             // What lies in the way of one stream's files says nothing about the others'.
-            Err(error) if error.is_of_one_place() => {
-                if failed.is_some() {
-                    let name = &stream.sound.cluster_type;
-                    let why = outhaul_kit::text::chain(&error);
-                    tracing::warn!("{}/{name}: {why}", rendering.environment);
+            Err(error) if error.is_of_one_place(fleet.folder()) => {
+                let name = format!("{}/{}", rendering.environment, stream.sound.cluster_type);
+                // One is what the run ends with; the others are said where they are met.
+                match failed {
+                    Some(_) => warn_of(&name, &error),
+                    None => failed = Some((name, error)),
                 }
-                failed.get_or_insert(error);
                 continue;
             }
-            Err(error) => return Err(failed.unwrap_or(error).after(production)),
+            Err(error) => return Err(ended(failed, error).after(production)),
         };
         match committed {
             Committed::Done((made, isolation)) => {
@@ -234,18 +235,20 @@ pub fn produce(
                 production.streams.extend(made);
                 production.isolation.append(isolation);
             }
-            Committed::Overtaken(error) => return Err(failed.unwrap_or(error).after(production)),
+            Committed::Overtaken(error) => return Err(ended(failed, error).after(production)),
         }
         let collector = collector.borrow();
         let lock = collector.lock();
-        lock.write(fleet.folder(), &rendering.environment)?;
+        if let Err(error) = lock.write(fleet.folder(), &rendering.environment) {
+            return Err(ended(failed, error.into()));
+        }
         production.moved = lock.moved();
         production.uncertain = collector.uncertain();
         production.uncertain.append(known_before.clone());
         production.signed = collector.signed();
     }
     match failed {
-        Some(error) => Err(error.after(production)),
+        Some((_, error)) => Err(error.after(production)),
         None => Ok(production),
     }
 }

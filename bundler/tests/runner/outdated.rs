@@ -64,6 +64,9 @@ fn a_bundle_that_keys_of_before_signed_takes_a_new_number_with_the_reason() {
         number += 1;
         let is_made = format!("number {number} is made in its place");
         assert!(err.contains(&is_made), "{err}");
+        let (_, _, err) = made.ok(&format!("inspect --fleet fleet {file}"));
+        let newest = format!("help: number {number} is the newest of the stream");
+        assert!(err.contains(&newest), "{err}");
         let file = format!("stick/dev-edge-{number}.outhaul");
         // By the newest root: as a site that is enrolled now.
         made.ok(&format!("verify --fleet fleet {file}"));
@@ -330,4 +333,21 @@ fn what_is_in_the_way_of_one_streams_bundle_does_not_keep_the_others_back() {
         made.path(&format!("stick/dev-{}-2.outhaul", names[1]))
             .is_file()
     );
+
+    // What is in the fleet's own folder ends the run, whatever kept an earlier stream back.
+    let number_of = |name: &str| made.path(&format!("stick/dev-{name}-3.outhaul"));
+    fs::remove_dir(made.path(&format!("stick/dev-{}-2.outhaul", names[0]))).unwrap();
+    let fleet = Fleet::open(&made.path("fleet")).unwrap();
+    let own = |name: &str| {
+        made.path(&format!(
+            "fleet/bundles/{}.3.outhaul",
+            fleet.role("dev", name)
+        ))
+    };
+    fs::create_dir(number_of(names[0])).unwrap();
+    fs::create_dir(own(names[1])).unwrap();
+    let (_, _, err) = made.ends(3, &format!("{bundle} --renew"));
+    let later = own(names[1]);
+    let name = later.file_name().unwrap().to_str().unwrap();
+    assert!(err.contains(name), "the run ends with the later one: {err}");
 }

@@ -3,7 +3,7 @@
 //! What comes in: the error of whichever step failed. What goes out: the sentence for the person, with the
 //! data of the situation. Streams before the one that failed were made.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use outhaul_bundle::name::NameError;
@@ -15,7 +15,7 @@ use super::{PolicyViolation, Production, ShippedError};
 use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::{AssembleError, SpoolError};
 use crate::collect::CollectError;
-use crate::deliver::DeliverError;
+use crate::deliver::{DeliverError, is_in_the_way};
 use outhaul_control::Diagnostics;
 use outhaul_pins::LockError;
 use outhaul_record::guard::Removal;
@@ -188,12 +188,15 @@ impl ProduceError {
         }
     }
 
-    /// Whether it is about the places of one stream's files.
-    pub(super) fn is_of_one_place(&self) -> bool {
-        matches!(
-            self,
-            Self::Deliver(_) | Self::Place { .. } | Self::Published(_)
-        )
+    /// Whether it is about the places of one stream's files: what stands there, and not the disk or the folder `fleet`, which the next
+    /// stream would meet with a number of its own used.
+    pub(super) fn is_of_one_place(&self, fleet: &Path) -> bool {
+        match self {
+            Self::Deliver(error) => error.is_of_one_file(fleet),
+            Self::Published(error) => is_in_the_way(error, fleet),
+            Self::Place { .. } => true,
+            _ => false,
+        }
     }
 
     /// The same, with what was made before, if anything was.
@@ -206,4 +209,17 @@ impl ProduceError {
             },
         }
     }
+}
+
+/// What a run ends with where `error` stops it: that, and it says before what kept an earlier stream back.
+pub(super) fn ended(earlier: Option<(String, ProduceError)>, error: ProduceError) -> ProduceError {
+    if let Some((name, earlier)) = earlier {
+        warn_of(&name, &earlier);
+    }
+    error
+}
+
+/// Says what kept a stream back, where the run goes on or ends with something else.
+pub(super) fn warn_of(name: &str, error: &ProduceError) {
+    tracing::warn!("{name}: {}", outhaul_kit::text::chain(error));
 }

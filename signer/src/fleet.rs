@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::durable::{self, FileError, PUBLIC_MODE};
 use crate::key::{PublicKey, Secret};
+use crate::published::version_of;
 use crate::trust::walk::Walk;
 
 mod attest;
@@ -252,10 +253,7 @@ impl Fleet {
             return Ok(true);
         }
         let last = self.published()?.timestamp.version;
-        let stated: Option<u64> = serde_json::from_slice::<serde_json::Value>(bytes)
-            .ok()
-            .and_then(|file| file.get("signed")?.get("version")?.as_u64());
-        if stated.is_none_or(|version| version > last) {
+        if version_of(bytes).is_none_or(|version| version > last) {
             return Ok(false);
         }
         Ok(self.root_chain()?.iter().any(|root| by(root.as_bytes())))

@@ -14,7 +14,7 @@ use crate::durable;
 use crate::fleet::{Fleet, FleetError};
 use crate::metadata::{self, Targets};
 use crate::publish::delegated;
-use crate::trust::walk::{MAX_ROOT_BYTES, MAX_TIMESTAMP_BYTES};
+use crate::trust::walk::{MAX_ROOT_BYTES, MAX_TIMESTAMP_BYTES, Walk};
 use crate::trust::{self, TrustError, TrustedMetadata};
 
 /// Why a bundle that was signed earlier is not what would be signed now.
@@ -32,9 +32,7 @@ pub enum Outdated {
         source: TrustError,
     },
     /// It does not bring the newest root metadata.
-    #[error(
-        "it does not bring root metadata version {root}, with a change of the fleet's keys, to its sites"
-    )]
+    #[error("it does not bring root metadata version {root}, the newest, to its sites")]
     Root {
         /// The newest version.
         root: u64,
@@ -186,9 +184,22 @@ impl PublishedElsewhere {
 pub type ReadThere<'r, E> = &'r mut dyn FnMut(&str, u64) -> Result<Option<Vec<u8>>, E>;
 
 /// A timestamp's version, unverified.
-fn version_of(bytes: &[u8]) -> Option<u64> {
+pub(super) fn version_of(bytes: &[u8]) -> Option<u64> {
     let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     file.get("signed")?.get("version")?.as_u64()
+}
+
+/// Whether `bytes` are root metadata of `version` that those before it, of this fleet's `roots`, vouch for.
+fn follows(roots: &[String], version: u64, bytes: &[u8]) -> bool {
+    let before = version
+        .checked_sub(2)
+        .and_then(|at| usize::try_from(at).ok());
+    let Some(before) = before.and_then(|at| roots.get(at)) else {
+        return false;
+    };
+    let next = BTreeMap::from([(format!("{version}.root.json"), bytes.to_vec())]);
+    Walk::from_root(before.as_bytes())
+        .is_ok_and(|mut walk| walk.update_root(&next, &mut |_| ()).is_ok())
 }
 
 impl Fleet {
@@ -252,8 +263,9 @@ impl Fleet {
             if own.any(|root| root.as_bytes() == bytes) {
                 is_own = true;
             } else if TrustedMetadata::enrol(&bytes).is_ok() {
-                // One that is damaged is no fleet's; this one is whole.
-                return Ok(match is_own {
+                // One that is damaged is no fleet's; this one is whole. Anybody can sign the first root of a fleet of their own: only
+                // this fleet's keys sign the one that follows on its roots.
+                return Ok(match follows(&roots, version, &bytes) {
                     true => PublicationThere::UnknownRoot { version },
                     false => PublicationThere::Foreign { file },
                 });
@@ -394,6 +406,11 @@ mod tests {
         assert_eq!(there(&others), foreign("1.root.json"));
         others.remove("1.root.json");
         assert_eq!(there(&others), foreign("timestamp.json"));
+        // Whoever may write there can put another fleet's root beside those of this one: its keys did not sign it.
+        let mut beside = files.clone();
+        let root = files_of(&other).remove("1.root.json").unwrap();
+        beside.insert("2.root.json".to_owned(), root);
+        assert_eq!(there(&beside), foreign("2.root.json"));
         // What was changed in the fleet's own place is for it to mend.
         files.insert("timestamp.json".to_owned(), b"x".to_vec());
         assert_eq!(there(&files), PublicationThere::Own);

@@ -103,8 +103,14 @@ impl Args {
         }
         self.print(&found);
         if let Some(why) = outdated {
+            let help = match self.newer(&found.index) {
+                Some(newest) => {
+                    format!("number {newest} is the newest of the stream: take that one")
+                }
+                None => "`outhaul bundle` makes a new number of the stream".to_owned(),
+            };
             say(&format!(
-                "warning: this bundle is out of date: {why}\nhelp: `outhaul bundle` makes a new number of the stream"
+                "warning: this bundle is out of date: {why}\nhelp: {help}"
             ));
         }
         Ok(Exit::SUCCESS)
@@ -119,6 +125,15 @@ impl Args {
     fn outdated(&self, index: &Index) -> Option<String> {
         let fleet = Fleet::open(self.fleet.as_ref()?).ok()?;
         foreign::outdated(&fleet, &self.file, index.stream.role.as_str())
+    }
+
+    /// The newest number of its stream, where that is another one and what the fleet would sign now.
+    fn newer(&self, index: &Index) -> Option<u64> {
+        let fleet = Fleet::open(self.fleet.as_ref()?).ok()?;
+        let role = index.stream.role.as_str();
+        let newest = fleet.latest(role).ok()??.number;
+        let is_sound = outhaul_ship::stream::outdated(&fleet, role).ok()?.is_none();
+        (newest > index.number && is_sound).then_some(newest)
     }
 
     /// Who went past the gate for the bundle's base commit, as the fleet has it on record.

@@ -106,15 +106,16 @@ pub fn verify(
     let expected: BTreeMap<String, Digest> = rendered
         .chain(kept.map(|(path, digest)| (path.clone(), *digest)))
         .collect();
+    let has_modes = has_modes(folder);
     for (path, digest) in &expected {
         let file = folder.join(path);
-        if file.is_symlink() {
+        if leads_elsewhere(folder, path) {
             // What it leads to may be another thing tomorrow.
             found.differs.insert(path.clone());
             continue;
         }
         match read_file(&file) {
-            Ok(bytes) if Digest::of(&bytes) == *digest => match is_executable(&file) {
+            Ok(bytes) if Digest::of(&bytes) == *digest => match has_modes && is_executable(&file) {
                 true => drop(found.executable.insert(path.clone())),
                 false => found.equal += 1,
             },
@@ -135,6 +136,32 @@ pub fn verify(
         };
     }
     Ok(found)
+}
+
+/// Whether the file at `path` below `folder`, or a folder on the way to it, is a symbolic link.
+fn leads_elsewhere(folder: &Path, path: &str) -> bool {
+    let parts = Path::new(path).ancestors();
+    let mut below = parts.filter(|part| !part.as_os_str().is_empty());
+    below.any(|part| folder.join(part).is_symlink())
+}
+
+/// Whether files of the folder have modes of their own: on FAT, exFAT and most shares of other systems they all have the ones of the mount.
+fn has_modes(folder: &Path) -> bool {
+    // The numbers of these file systems in `statfs`: FAT, exFAT, NTFS (of two drivers), SMB (of three versions).
+    const WITHOUT: [u64; 7] = [
+        0x4d44,
+        0x2011_bab0,
+        0x5346_544e,
+        0x7366_746e,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+    ];
+    let found = rustix::fs::statfs(folder);
+    found.map_or(true, |found| {
+        // On some platforms the number is a signed one of 32 bits.
+        u64::try_from(found.f_type).map_or(true, |kind| !WITHOUT.contains(&(kind & 0xffff_ffff)))
+    })
 }
 
 /// Whether a file may be executed by anybody; of what cannot be looked at that is not known.

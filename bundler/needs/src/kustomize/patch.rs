@@ -13,8 +13,8 @@ use outhaul_control::yaml::{self, Node, Value};
 use super::items::{self, Item};
 use super::looking::Looking;
 use super::{Means, Walk, files, list, strings, text};
-use crate::fields;
 use crate::manifest::{self, Need, Substitution};
+use crate::{Unread, fields};
 
 /// Transformers of Kustomize itself that touch no image.
 const HARMLESS: [&str; 12] = [
@@ -351,7 +351,18 @@ impl Walk<'_> {
         let is_fleet = |path: &str| matches!(files::parent(path).1, "fleet.yaml" | "fleet.yml");
         for (path, file) in below.iter().filter(|(path, _)| is_fleet(path)) {
             let folder = files::parent(path).0;
-            for document in yaml::parse(file).unwrap_or_default() {
+            let documents = match yaml::parse(file) {
+                Ok(documents) => documents,
+                // A template of a chart is no YAML before it is rendered.
+                Err(_) if self.chart_of(path).is_some() && file.text.contains("{{") => continue,
+                Err(finding) => {
+                    let Unread { message, at } = Unread::syntax(file, *finding);
+                    let help = "fix it: Rancher Fleet does not read it either, and deploys nothing from this folder";
+                    self.gap(Means::Broken, at, message, help);
+                    continue;
+                }
+            };
+            for document in documents {
                 let targets = list(&document, "targetCustomizations").iter();
                 for part in std::iter::once(&document).chain(targets) {
                     if let Some(at) = part.field("kustomize").and_then(|node| node.field("dir"))

@@ -49,7 +49,7 @@ impl Walk<'_> {
     }
 
     /// The folder of the chart whose template `path` is.
-    fn chart_of(&self, path: &str) -> Option<String> {
+    pub(super) fn chart_of(&self, path: &str) -> Option<String> {
         let mut folder = parent(path).0;
         while !folder.is_empty() {
             let (above, name) = parent(folder);

@@ -322,7 +322,7 @@ fn next(place: &NewObjectArgs, new: &New, added: &Added) -> String {
             place.name
         ),
         New::Environment { .. } => format!(
-            ", then `outhaul promote --control-plane {folder} --to {}` through the gate before it",
+            ", then `outhaul promote --control-plane {folder} --to {} --hub URL` through the gate before it",
             place.name
         ),
         New::Acknowledgement { .. } => {

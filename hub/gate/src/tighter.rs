@@ -81,25 +81,26 @@ fn approvals(
     Some(known.clone())
 }
 
-/// Each check once: as the question has it, or as it is on record where the question asks for less.
+/// Each check once, with the least age and those whose outcomes count for both; where that is nobody, for the one on record.
 fn checks(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<CheckRule> {
     let age = |rule: &CheckRule| rule.max_age_hours.unwrap_or(u32::MAX);
-    let covers = |known: &CheckRule, new: &CheckRule| {
-        age(new) <= age(known)
-            && (known.by.is_empty() || (!new.by.is_empty() && new.by.is_subset(&known.by)))
-    };
     let mut all = asked.checks.clone();
     let mut is_less = false;
     for known in &recorded.checks {
-        match all.iter_mut().find(|new| new.name == known.name) {
-            Some(new) if covers(known, new) => {}
-            Some(new) => {
-                is_less = true;
-                *new = known.clone();
-            }
-            None => {
-                is_less = true;
-                all.push(known.clone());
+        let Some(new) = all.iter_mut().find(|new| new.name == known.name) else {
+            is_less = true;
+            all.push(known.clone());
+            continue;
+        };
+        let is_wider = !known.by.is_empty() && (new.by.is_empty() || !new.by.is_subset(&known.by));
+        is_less |= is_wider || age(new) > age(known);
+        if age(new) > age(known) {
+            new.max_age_hours = known.max_age_hours;
+        }
+        if is_wider {
+            new.by.retain(|name| known.by.contains(name));
+            if new.by.is_empty() {
+                new.by.clone_from(&known.by);
             }
         }
     }
@@ -247,20 +248,18 @@ mod tests {
         assert_eq!(of(&recorded, &tighter), (tighter.clone(), vec![]));
         assert_eq!(of(&recorded, &recorded), (recorded.clone(), vec![]));
         assert_eq!(of(&tighter, &recorded).0, tighter);
-        for looser in [
-            check(None, &["ci"]),
-            check(Some(1), &[]),
-            check(Some(1), &["eve"]),
+        for (looser, counts) in [
+            (check(None, &["ci"]), check(Some(24), &["ci"])),
+            (check(Some(1), &[]), check(Some(1), &["ci", "ann"])),
+            (check(Some(1), &["eve"]), check(Some(1), &["ci", "ann"])),
+            (check(Some(1), &["ci", "eve"]), check(Some(1), &["ci"])),
         ] {
             let asked = GateRules {
                 checks: vec![looser],
                 ..recorded.clone()
             };
             let (rules, less) = of(&recorded, &asked);
-            assert_eq!(
-                (rules.checks, less),
-                (recorded.checks.clone(), vec!["checks"])
-            );
+            assert_eq!((rules.checks, less), (vec![counts], vec!["checks"]));
         }
     }
 }

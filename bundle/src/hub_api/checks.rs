@@ -120,12 +120,14 @@ pub struct CheckRequest {
 }
 
 impl CheckRequest {
-    /// Checks name, text and digest; the hub checks environment and commit.
+    /// Checks names, text and digest; the hub checks the commit, and whether it knows the environment.
     ///
     /// # Errors
     /// The first problem, in words.
     pub fn check(&self) -> Result<(), String> {
         name(&self.name)?;
+        let environment = self.environment.parse::<Name>();
+        environment.map_err(|error| format!("`environment`: {error}"))?;
         if self.detail.len() > MAX_CHECK_DETAIL_BYTES {
             return Err(format!(
                 "`detail` has {} bytes, {MAX_CHECK_DETAIL_BYTES} at most: name the digest of the whole text in `digest`",
@@ -148,11 +150,11 @@ impl CheckRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CheckAnswer {
-    /// The number of the entry.
+    /// The number of the entry: the one on record where the same was stated within the minute before.
     pub id: i64,
     /// Under whose name.
     pub by: String,
-    /// When, by the hub's clock.
+    /// When it was stated, by the hub's clock.
     pub at: String,
     /// What should be known of it, such as that no bundle of the commit has come yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +212,14 @@ mod tests {
         let wrong = [
             CheckRequest {
                 name: "a b".into(),
+                ..sent.clone()
+            },
+            CheckRequest {
+                environment: "dev\u{1b}[2J".into(),
+                ..sent.clone()
+            },
+            CheckRequest {
+                environment: "x".repeat(16_000),
                 ..sent.clone()
             },
             CheckRequest {

@@ -2,7 +2,7 @@
 //!
 //! What comes in: who decided what, why, and until when. What goes out: the same, in the order in which it was
 //! recorded. Nothing is changed or removed: a withdrawal is a separate entry, and each entry names the digest
-//! of the one before it.
+//! of the one before it. An outcome of a check that is stated again within a minute makes no entry of its own.
 
 use super::db::{DbError, OptionalExtension as _, Params, Row, params};
 use outhaul_gate::facts::{Act, ActKind};
@@ -11,12 +11,22 @@ use super::{Session, StoreError};
 
 const COLUMNS: &str = "id, kind, environment, base_commit, site, until_ms, withdraws, reason, by_name, at_ms, chosen, epoch";
 
+/// An outcome of a check that is the newest one within this time, in milliseconds, is that one. A rule about its age, which is in
+/// hours, may close the gate so much earlier; none opens it for longer.
+const SAME_OUTCOME_MS: i64 = 60_000;
+
 impl Session<'_> {
-    /// Records an entry and returns its number.
+    /// Records an entry and returns its number; that of the newest outcome of a check where the same is stated again within a
+    /// minute.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn add_act(&self, act: &Act) -> Result<i64, StoreError> {
+        if act.kind == ActKind::Check
+            && let Some(same) = self.same_outcome(act)?
+        {
+            return Ok(same);
+        }
         let id = self.next_id("gate_acts")?;
         let previous: Option<String> = self
             .db
@@ -76,7 +86,7 @@ impl Session<'_> {
     pub fn acts_in_force(&self, now_ms: i64) -> Result<Vec<Act>, StoreError> {
         let text = format!(
             "SELECT {COLUMNS} FROM gate_acts a
-              WHERE kind NOT IN ('withdraw', 'choose', 'check', 'clock', 'lost') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
+              WHERE kind IN ('approve', 'defer', 'hold', 'waive') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
                 AND NOT EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
               ORDER BY id"
         );
@@ -84,7 +94,7 @@ impl Session<'_> {
     }
 
     /// The outcomes of checks of a commit in an environment that were not withdrawn: of each check the newest by each who stated
-    /// one, so that a check that is repeated does not make gates slower.
+    /// one. Those of other commits are not read.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -98,6 +108,30 @@ impl Session<'_> {
               ORDER BY id"
         );
         self.acts_by(&text, params![environment, commit])
+    }
+
+    /// The number of the newest outcome of a check, where it is the one that `act` states and not older than a minute.
+    fn same_outcome(&self, act: &Act) -> Result<Option<i64>, StoreError> {
+        let (environment, commit) = (act.environment.as_deref(), act.commit.as_deref());
+        let stated = self.checks_of(environment.unwrap_or_default(), commit.unwrap_or_default())?;
+        let newest = stated.into_iter().rfind(|one| one.chosen == act.chosen);
+        let same = newest.filter(|one| {
+            let again = Act {
+                id: one.id,
+                at_ms: one.at_ms,
+                ..act.clone()
+            };
+            *one == again && (0..SAME_OUTCOME_MS).contains(&act.at_ms.saturating_sub(one.at_ms))
+        });
+        Ok(same.map(|one| one.id))
+    }
+
+    /// The number of the newest entry; 0 without any.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn newest_act(&self) -> Result<i64, StoreError> {
+        Ok(self.next_id("gate_acts")? - 1)
     }
 
     /// Whether an outcome of a check is on record.
@@ -207,4 +241,77 @@ fn read(row: &Row<'_>) -> Result<Result<Act, StoreError>, DbError> {
         chosen: row.get(10)?,
         epoch: row.get(11)?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_bundle::hub_api::{CheckOutcome, CheckRequest};
+
+    use super::*;
+    use crate::Store;
+
+    fn outcome(commit: &str, outcome: CheckOutcome, by: &str, at_ms: i64) -> Act {
+        let sent = CheckRequest {
+            environment: "dev".into(),
+            commit: commit.into(),
+            name: "scan".into(),
+            outcome,
+            detail: String::new(),
+            digest: None,
+        };
+        Act::of_check(&sent, by, at_ms)
+    }
+
+    #[test]
+    fn an_outcome_that_is_the_newest_within_a_minute_makes_no_entry() {
+        use CheckOutcome::{Failed, Passed};
+        let mut store = Store::in_memory().unwrap();
+        let mut add = |act: &Act| store.write(|session| session.add_act(act)).unwrap();
+        assert_eq!(add(&outcome("a", Passed, "ci", 1_000)), 1);
+        assert_eq!(add(&outcome("a", Passed, "ci", 60_999)), 1);
+        assert_eq!(add(&outcome("a", Passed, "ci", 61_000)), 2);
+        assert_eq!(add(&outcome("a", Passed, "ci", 60_999)), 3, "put back");
+        // After another outcome, or another's, or once it is withdrawn, it is said anew.
+        assert_eq!(add(&outcome("a", Failed, "ci", 61_000)), 4);
+        assert_eq!(add(&outcome("a", Passed, "ci", 61_001)), 5);
+        assert_eq!(add(&outcome("b", Passed, "ci", 61_001)), 6);
+        assert_eq!(add(&outcome("a", Failed, "ann", 61_002)), 7);
+        assert_eq!(add(&outcome("a", Passed, "ci", 61_003)), 8);
+        let withdrawn = Act {
+            withdraws: Some(8),
+            ..Act::new(ActKind::Withdraw, "ann", "wrong image", 61_004)
+        };
+        assert_eq!(add(&withdrawn), 9);
+        assert_eq!(add(&outcome("a", Passed, "ci", 61_005)), 10);
+        // Nobody else's entries are compared.
+        let hold = Act::new(ActKind::Hold, "ann", "smoke", 61_006);
+        assert_eq!((add(&hold), add(&hold)), (11, 12));
+    }
+
+    #[test]
+    fn what_a_gate_reads_is_found_by_an_index_however_many_outcomes_there_are() {
+        let mut store = Store::in_memory().unwrap();
+        let plans = store.write(|session| {
+            for at in 0..300 {
+                let commit = format!("{}", at % 100);
+                session.add_act(&outcome(&commit, CheckOutcome::Passed, "ci", at * 60_000))?;
+            }
+            assert_eq!(session.checks_of("dev", "7")?.len(), 1);
+            assert_eq!(session.acts_in_force(0)?, []);
+            let plan = |text: &str| -> Result<String, StoreError> {
+                let mut query = session.db.prepare_cached(text)?;
+                let lines = query.query_map([], |row| row.get::<_, String>(3))?;
+                Ok(lines.collect::<Result<Vec<_>, _>>()?.join("; "))
+            };
+            Ok::<_, StoreError>([
+                plan("EXPLAIN QUERY PLAN SELECT id FROM gate_acts WHERE kind IN ('approve', 'defer', 'hold', 'waive') ORDER BY id")?,
+                plan("EXPLAIN QUERY PLAN SELECT * FROM gate_acts WHERE kind = 'clock' ORDER BY id")?,
+                plan("EXPLAIN QUERY PLAN SELECT MAX(id) FROM gate_acts a
+                       WHERE kind = 'check' AND environment = 'dev' AND base_commit = 'a' GROUP BY chosen, by_name")?,
+            ])
+        });
+        for plan in plans.unwrap() {
+            assert!(plan.contains("gate_acts_by_kind (kind=?"), "{plan}");
+        }
+    }
 }

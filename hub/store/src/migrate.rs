@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0024_explanations.sql"),
     include_str!("migrations/0025_envelope_parts.sql"),
     include_str!("migrations/0026_times_of_decisions.sql"),
+    include_str!("migrations/0027_checks.sql"),
 ];
 
 /// What begins a line that a server alone runs.

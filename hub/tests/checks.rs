@@ -2,16 +2,20 @@
 
 use outhaul_audit::Recomputed;
 use outhaul_bundle::Digest;
-use outhaul_bundle::hub_api::{CheckAnswer, ErrorAnswer};
+use outhaul_bundle::hub_api::{CheckAnswer, CheckOutcome, CheckRequest, ErrorAnswer, GateVerdict};
 use outhaul_bundle::report::ComplianceStatus as C;
 use outhaul_gate::audit::FORMAT_7;
+use outhaul_gate::facts::Act;
+use outhaul_gate::time::HOUR_MS;
+use outhaul_test_kit::Centre;
 use outhaul_test_kit::plain::{NEW, OLD};
 use serde_json::{Value, json};
 
 use crate::access::{ask, bearer, token};
-use crate::audited::{at, audited, exported, says, sealed};
+use crate::audited::{asked_later, at, audited, exported, says, sealed};
 use crate::gate_rules::{gate, report, rule, world};
 use crate::program::{Hub, Server, code, stderr};
+use crate::retention::now_ms;
 
 const SCANNED: &str = r#"{"checks": [{"name": "scan", "max_age_hours": 24, "by": ["ci"]}]}"#;
 
@@ -124,6 +128,59 @@ fn a_gate_waits_for_the_outcome_of_a_pipeline_and_an_export_recomputes_each_deci
         &audited(&centre, &sealed(&hub, forged)),
         "is not what its digest was made of",
     );
+}
+
+/// States an outcome as the hub does when its clock shows so much later.
+fn stated_later(hub: &Hub, outcome: CheckOutcome, by_ms: i64) {
+    let sent = CheckRequest {
+        environment: "dev".into(),
+        commit: NEW.into(),
+        name: "scan".into(),
+        outcome,
+        detail: String::new(),
+        digest: None,
+    };
+    let act = Act::of_check(&sent, "ci", now_ms() + by_ms);
+    let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
+    store.write(|session| session.add_act(&act)).unwrap();
+}
+
+fn recomputed(hub: &Hub, centre: &Centre) {
+    let audit = audited(centre, &exported(hub, "one.audit"));
+    assert_eq!(audit.problems, []);
+    let is_same = |one: &outhaul_audit::CheckedDecision| one.outcome == Recomputed::AsRecorded;
+    assert!(audit.decisions.iter().all(is_same), "{audit:?}");
+}
+
+#[test]
+fn decisions_on_outcomes_of_a_clock_that_was_ahead_are_recomputed() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    assert_eq!(gate(&hub, SCANNED).0, 1);
+    stated_later(&hub, CheckOutcome::Passed, 0);
+    assert_eq!(gate(&hub, SCANNED).0, 0);
+    // The clock is an hour ahead while these are stated, and corrected before the gate is asked.
+    stated_later(&hub, CheckOutcome::Failed, HOUR_MS);
+    let (closed, decision) = gate(&hub, SCANNED);
+    assert_eq!(closed, 1, "{decision}");
+    stated_later(&hub, CheckOutcome::Passed, HOUR_MS);
+    let (closed, decision) = gate(&hub, SCANNED);
+    assert_eq!(closed, 1, "{decision}");
+    let found = &rule(&decision, "check:scan")["found"];
+    assert!(found.as_str().unwrap().contains("after now"), "{found}");
+    recomputed(&hub, &centre);
+}
+
+#[test]
+fn a_decision_of_a_clock_that_was_put_back_does_not_rest_on_an_outcome_that_came_after_it() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    assert_eq!(gate(&hub, SCANNED).0, 1);
+    stated_later(&hub, CheckOutcome::Failed, 0);
+    assert_eq!(asked_later(&hub, HOUR_MS), GateVerdict::Closed);
+    // Dated before that decision, and stated after it.
+    stated_later(&hub, CheckOutcome::Passed, 60_000);
+    recomputed(&hub, &centre);
 }
 
 #[test]

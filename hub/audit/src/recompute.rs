@@ -30,6 +30,31 @@ use crate::site::RegisteredSite;
 /// Differences that are named of one decision.
 const NAMED: usize = 20;
 
+/// When a decision was made.
+#[derive(Debug, Clone, Copy)]
+struct Then {
+    /// By the hub's clock.
+    at_ms: i64,
+    /// The number of the newest entry that the hub had, where the decision states it: the clock may have been ahead.
+    acts: Option<i64>,
+}
+
+impl Then {
+    /// With all of the export.
+    const NOW: Self = Self {
+        at_ms: i64::MAX,
+        acts: None,
+    };
+
+    /// Whether the hub had the entry.
+    fn knows(self, act: &Act) -> bool {
+        match self.acts {
+            Some(newest) => act.id <= newest,
+            None => act.at_ms <= self.at_ms,
+        }
+    }
+}
+
 /// Every decision of the export.
 pub fn all(
     export: &Export,
@@ -132,8 +157,13 @@ fn check(
         now_ms: recorded.at_ms,
         rules,
         edition,
+        acts: text["acts"].as_i64(),
     };
     let at_ms = recorded.at_ms;
+    let then = Then {
+        at_ms,
+        acts: question.acts,
+    };
     let later = later_than(export, recorded, edition);
     let is_by_clock = later.is_none() && edition >= 3 && text["rules"][0]["rule"] == "clock";
     let is_forgotten = |entry: &DecisionEntry| matches!(entry, DecisionEntry::Forgotten { id, .. } if *id < recorded.id);
@@ -152,7 +182,7 @@ fn check(
         Err(missing) => return Recomputed::Missing(missing),
     };
     let desired: Vec<DesiredBundle> = known.iter().map(|(bundle, _)| bundle.clone()).collect();
-    let sites = sites_at(export, reports, &recorded.environment, at_ms);
+    let sites = sites_at(export, reports, &recorded.environment, then);
     let mut wanted: BTreeMap<(String, u64), Vec<DesiredAssignment>> = BTreeMap::new();
     for key in wanted_by(&sites, &desired) {
         let assignments = known
@@ -170,13 +200,13 @@ fn check(
             sites: &sites,
             bundles: &desired,
             wanted: &wanted,
-            acts: &acts_at(&export.acts, at_ms),
+            acts: &acts_at(&export.acts, then),
             well_since: &well_since,
             restored,
             later,
         },
     );
-    let mut again = DecisionRecord::new(&decision, &question.rules).to_value();
+    let mut again = DecisionRecord::new(&decision, &question).to_value();
     let lines = evidence_lines(&decision);
     // What the hub answered beside its content, as it is listed.
     let mut differences = Vec::new();
@@ -274,8 +304,9 @@ fn sites_at(
     export: &Export,
     reports: &BTreeMap<String, Vec<SeenReport>>,
     environment: &str,
-    at_ms: i64,
+    then: Then,
 ) -> Vec<SiteState> {
+    let at_ms = then.at_ms;
     let asked = export.sites.iter().filter(|(_, site)| {
         site.environment == environment
             && site.enrolled_ms <= at_ms
@@ -285,7 +316,7 @@ fn sites_at(
         .map(|(name, site)| {
             let mut state = unknown(name, site);
             let known = reports.get(name).map_or(&[][..], Vec::as_slice);
-            settle(export, &mut state, known, at_ms);
+            settle(export, &mut state, known, then);
             state
         })
         .collect()
@@ -312,8 +343,9 @@ fn unknown(name: &str, site: &RegisteredSite) -> SiteState {
 }
 
 /// What the reports that had come by then state, of the epoch that was the site's, and whether a conflict was open.
-fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i64) {
-    let acts = export.acts.iter().filter(|act| act.at_ms <= at_ms);
+fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Then) {
+    let at_ms = then.at_ms;
+    let acts = export.acts.iter().filter(|act| then.knows(act));
     let choice = conflict::choice(acts, &state.site, state.enrolled_ms);
     let mut began: BTreeMap<&str, i64> = BTreeMap::new();
     for one in known.iter().filter(|one| one.received_ms <= at_ms) {
@@ -358,7 +390,7 @@ pub fn missing_reports(
     for (name, site) in &export.sites {
         let mut state = unknown(name, site);
         let known = reports.get(name).map_or(&[][..], Vec::as_slice);
-        settle(export, &mut state, known, i64::MAX);
+        settle(export, &mut state, known, Then::NOW);
         if let Some(newest) = state.newest.filter(|_| !state.missing.is_empty()) {
             found.push(MissingReports {
                 site: name.clone(),
@@ -412,15 +444,15 @@ fn later_than(export: &Export, recorded: &Recorded, edition: u32) -> Option<Late
 }
 
 /// What people decided that held then.
-fn acts_at(acts: &[Act], at_ms: i64) -> Vec<Act> {
-    let by_then = || acts.iter().filter(|act| act.at_ms <= at_ms);
+fn acts_at(acts: &[Act], then: Then) -> Vec<Act> {
+    let by_then = || acts.iter().filter(|act| then.knows(act));
     let withdrawn: BTreeSet<i64> = by_then().filter_map(|act| act.withdraws).collect();
     let holds = |act: &&Act| {
         !matches!(
             act.kind,
             ActKind::Withdraw | ActKind::Choose | ActKind::Clock | ActKind::Lost
         ) && !withdrawn.contains(&act.id)
-            && (act.kind == ActKind::Defer || act.until_ms.is_none_or(|until| until > at_ms))
+            && (act.kind == ActKind::Defer || act.until_ms.is_none_or(|until| until > then.at_ms))
     };
     by_then().filter(holds).cloned().collect()
 }

@@ -22,7 +22,8 @@ pub const FORMAT_4: &str = "outhaul-audit/4";
 pub const FORMAT_5: &str = "outhaul-audit/5";
 /// The same with entries about reports whose signed text is lost: where a hub has some.
 pub const FORMAT_6: &str = "outhaul-audit/6";
-/// The same with outcomes of checks: where a hub has some.
+/// The same with outcomes of checks: where a hub has some. A decision that may rest on one states the number of the newest act that the
+/// hub had.
 pub const FORMAT_7: &str = "outhaul-audit/7";
 /// The format before it, which is still read: without conflicts, restores and missing reports.
 pub const FORMAT_1: &str = "outhaul-audit/1";

@@ -59,6 +59,8 @@ pub struct GateQuestion {
     pub rules: GateRules,
     /// The edition of the rules: [`EDITION`], or an earlier one for a decision of before.
     pub edition: u32,
+    /// The number of the newest entry of people and checks that is known, where the decision is to state it.
+    pub acts: Option<i64>,
 }
 
 impl GateQuestion {

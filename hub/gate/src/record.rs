@@ -1,6 +1,6 @@
 //! What is put on record of a decision: its sentences once, and per site the digest of the report that it rests on.
 //!
-//! What comes in: a decision, and the rules that it was asked with; or the text of one on record. What goes out: a
+//! What comes in: a decision, and the question that it answers; or the text of one on record. What goes out: a
 //! [`DecisionRecord`] and its lines of evidence, the same for the same decision. It decides nothing.
 
 use std::collections::BTreeMap;
@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use outhaul_bundle::hub_api::{Decision, GateRules, SiteDecision};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::GateQuestion;
 
 /// Sentences kept of one decision; the rest is counted. Every site is kept.
 const MAX_SENTENCES: usize = 200;
@@ -21,6 +23,9 @@ pub struct DecisionRecord {
     /// The rules that it was asked with; absent where a hub made it that did not keep them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<GateRules>,
+    /// The number of the newest entry of people and checks that the hub had, where the question names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acts: Option<i64>,
     /// How many more reasons and notes there were.
     #[serde(default, skip_serializing_if = "is_none_left_out")]
     pub sentences_left_out: usize,
@@ -33,7 +38,7 @@ fn is_none_left_out(count: &usize) -> bool {
 
 impl DecisionRecord {
     /// What is kept of a decision.
-    pub fn new(decision: &Decision, rules: &GateRules) -> Self {
+    pub fn new(decision: &Decision, question: &GateQuestion) -> Self {
         let some =
             |all: &[String]| -> Vec<String> { all.iter().take(MAX_SENTENCES).cloned().collect() };
         Self {
@@ -44,7 +49,8 @@ impl DecisionRecord {
                 evidence: Vec::new(),
                 ..decision.clone()
             },
-            question: Some(rules.clone()),
+            question: Some(question.rules.clone()),
+            acts: question.acts,
             sentences_left_out: decision.reasons.len().saturating_sub(MAX_SENTENCES)
                 + decision.notes.len().saturating_sub(MAX_SENTENCES),
         }

@@ -81,6 +81,7 @@ impl World {
             .map(|b| ((b.role.clone(), b.number), desired(b.number)))
             .collect::<BTreeMap<_, _>>();
         let question = GateQuestion {
+            acts: None,
             environment: "dev".into(),
             commit: commit.into(),
             to: None,

@@ -12,6 +12,7 @@ const NOW: i64 = 1_000 * HOUR_MS;
 
 fn question() -> GateQuestion {
     GateQuestion {
+        acts: None,
         environment: "dev".into(),
         commit: "c1".into(),
         to: None,

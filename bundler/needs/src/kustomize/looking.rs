@@ -102,7 +102,7 @@ impl<'a> Looking<'a> {
         self.add(in_value(file, (&path, called), value, &known), at);
     }
 
-    /// Looks at the literals that a kustomization gives to its generators of ConfigMaps.
+    /// Looks at the literals that a kustomization gives to its generators of a `ConfigMap`.
     pub(super) fn literals(&mut self, file: &Arc<SourceFile>, document: &Node) {
         for generator in list(document, "configMapGenerator") {
             for (literal, node) in strings(generator, "literals") {

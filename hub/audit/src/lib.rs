@@ -8,6 +8,7 @@
 mod claims;
 pub mod cli;
 mod clock;
+mod differences;
 mod error;
 mod lost;
 mod outcome;

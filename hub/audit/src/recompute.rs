@@ -21,6 +21,7 @@ use outhaul_gate::{
 use serde_json::Value;
 
 use crate::clock;
+use crate::differences;
 use crate::lost;
 use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
 use crate::read::{ClaimedMissing, DecisionEntry, Export, Numbered};
@@ -217,8 +218,8 @@ fn check(
             recorded.verdict
         ));
     }
-    compare(&mut again, &text, &mut differences);
-    compare_lines(&lines, &recorded.evidence, &mut differences);
+    differences::fields(&mut again, &text, &mut differences);
+    differences::lines(&lines, &recorded.evidence, &mut differences);
     differences.truncate(NAMED);
     if differences.is_empty() {
         return Recomputed::AsRecorded;
@@ -484,44 +485,4 @@ fn well_since(
         }
     }
     found
-}
-
-/// Each field of the content that is another one.
-fn compare(again: &mut Value, recorded: &Value, differences: &mut Vec<String>) {
-    let keys = |value: &Value| -> BTreeSet<String> {
-        value
-            .as_object()
-            .map(|map| map.keys().cloned().collect())
-            .unwrap_or_default()
-    };
-    for key in keys(again).union(&keys(recorded)) {
-        let (now, then) = (again.get(key), recorded.get(key));
-        if now != then {
-            let text = |value: Option<&Value>| {
-                let text = value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-                text.chars().take(400).collect::<String>()
-            };
-            differences.push(format!(
-                "`{key}` is {}, recorded is {}",
-                text(now),
-                text(then)
-            ));
-        }
-    }
-}
-
-fn compare_lines(again: &[String], recorded: &[String], differences: &mut Vec<String>) {
-    let clean = |lines: &[String]| -> BTreeSet<String> {
-        lines
-            .iter()
-            .map(|line| line.trim_end().replace('\t', " "))
-            .collect()
-    };
-    let (again, recorded) = (clean(again), clean(recorded));
-    for line in again.difference(&recorded) {
-        differences.push(format!("a site is `{line}`, which is not recorded"));
-    }
-    for line in recorded.difference(&again) {
-        differences.push(format!("a site is recorded as `{line}`"));
-    }
 }

@@ -73,7 +73,7 @@ impl Store {
         if written_before > 0 && std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
             return Err(StateError::Damaged {
                 path: path.to_owned(),
-                problem: "nothing of it is left".to_owned(),
+                problem: "it has no bytes any more".to_owned(),
             });
         }
         // SQLite would let others read a new one; what it writes beside it gets the mode of this. What is wrong with the place, it says.

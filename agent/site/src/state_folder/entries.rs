@@ -13,7 +13,6 @@ use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, ki
 use super::{AtWork, DATABASE_FILES, RESTORING, StateFolder};
 use crate::aside;
 use crate::durable::{self, FileError, at};
-use crate::state::former;
 
 /// The agent's own folders. The target of the folder reconciler is its owner's to choose.
 const FOLDERS: [&str; 11] = [
@@ -115,7 +114,7 @@ impl StateFolder {
         if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
             return Ok(None);
         }
-        let first = self.root.join(former::FOLDER).join("left");
+        let first = self.root.join("rescued").join("left");
         let more = (2_u32..).map(|count| aside::ending(&first, &format!("-{count}")));
         let free = std::iter::once(first.clone()).chain(more);
         let folder = free.into_iter().find(|path| !aside::is_taken(path));

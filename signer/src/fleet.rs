@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::durable::{self, FileError, PUBLIC_MODE};
 use crate::key::{PublicKey, Secret};
-use crate::published::version_of;
+use crate::metadata::version_of;
 use crate::trust::walk::Walk;
 
 mod attest;

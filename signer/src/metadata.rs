@@ -354,6 +354,12 @@ pub fn days_after(time: Timestamp, days: u32) -> Timestamp {
     whole_seconds(later.unwrap_or(Timestamp::MAX))
 }
 
+/// The version of a metadata file, unverified.
+pub(crate) fn version_of(bytes: &[u8]) -> Option<u64> {
+    let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    file.get("signed")?.get("version")?.as_u64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -183,12 +183,6 @@ impl PublishedElsewhere {
 /// Gives a metadata file of a place, of so many bytes at most; `None` where there is none.
 pub type ReadThere<'r, E> = &'r mut dyn FnMut(&str, u64) -> Result<Option<Vec<u8>>, E>;
 
-/// A timestamp's version, unverified.
-pub(super) fn version_of(bytes: &[u8]) -> Option<u64> {
-    let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    file.get("signed")?.get("version")?.as_u64()
-}
-
 /// Whether `bytes` are root metadata of `version` that those before it, of this fleet's `roots`, vouch for.
 fn follows(roots: &[String], version: u64, bytes: &[u8]) -> bool {
     let before = version
@@ -281,7 +275,7 @@ impl Fleet {
         let own = self.metadata_folder().join("timestamp.json");
         let own = durable::read(&own, MAX_TIMESTAMP_BYTES).map_err(FleetError::from)?;
         let is_signed = timestamp != own && self.has_signed_timestamp(&timestamp)?;
-        let version = version_of(&timestamp).filter(|_| is_signed);
+        let version = metadata::version_of(&timestamp).filter(|_| is_signed);
         Ok(match version {
             Some(there) if there > here => {
                 let used = self.marks()?.versions.get("timestamp").copied();

@@ -279,11 +279,11 @@ pub enum PromoteError {
         /// The environment whose gate decides.
         from: String,
         /// The path of its base.
-        path: String,
+        path: Box<str>,
         /// That of the environment before.
-        their_path: String,
+        their_path: Box<str>,
         /// Where the base is written.
-        at: String,
+        at: Box<str>,
     },
     /// The line could not be changed safely.
     #[error(

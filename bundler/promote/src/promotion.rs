@@ -239,9 +239,9 @@ impl Chain<'_> {
         Err(PromoteError::UnseenPath {
             environment: link.environment.name.clone(),
             from: from.to_owned(),
-            path: printable(shown(&own)).to_string(),
-            their_path: printable(shown(&theirs)).to_string(),
-            at: link.base.location.file_line(),
+            path: printable(shown(&own)).into(),
+            their_path: printable(shown(&theirs)).into(),
+            at: link.base.location.file_line().into(),
         })
     }
 

@@ -165,7 +165,7 @@ fn attack_a_changed_path_does_not_ship_with_the_next_commit_that_is_promoted() {
     let made = Bases::new();
     made.edit("stage", |text| text.replace("path: seen", "path: other"));
     made.on("main", |path| {
-        fs::write(format!("{path}/seen/more.txt"), "more").unwrap()
+        fs::write(format!("{path}/seen/more.txt"), "more").unwrap();
     });
     made.0.ok("promote --control-plane cp --to dev");
     made.refuses_to_promote();
@@ -178,7 +178,7 @@ fn attack_a_changed_path_does_not_ship_with_the_next_commit_that_is_promoted() {
     assert_eq!(code, 0, "{err}");
     made.ships();
     made.on("main", |path| {
-        fs::write(format!("{path}/seen/more.txt"), "again").unwrap()
+        fs::write(format!("{path}/seen/more.txt"), "again").unwrap();
     });
     made.0.ok("promote --control-plane cp --to dev");
     made.promote();

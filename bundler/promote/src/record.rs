@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::Decision;
 use super::evidence::{self, ReportedState};
 use super::hooks::HookRun;
+use outhaul_bundle::hub_api::GateVerdict;
 use outhaul_control::overriding::Override;
 use outhaul_kit::text::printable;
 
@@ -107,7 +108,9 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
 /// What did not close a gate and should be known: that not all sites had to confirm, sites that were waived, rules on record that
 /// count instead of those asked for.
 pub fn notes(decision: &Decision) -> Vec<String> {
-    let share = (decision.confirmed < decision.counted).then(|| {
+    // What is missing at a closed gate is said by the gate.
+    let is_open = decision.verdict == GateVerdict::Open;
+    let share = (is_open && decision.confirmed < decision.counted).then(|| {
         format!(
             "{} of {} sites confirmed: the rule of this gate asks for {} %",
             decision.confirmed, decision.counted, decision.quorum_percent

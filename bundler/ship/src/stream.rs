@@ -389,7 +389,7 @@ fn stream(
     if let Some(pending) = &pending {
         let same = build(pending.number, spool)?;
         if countersigned::is_waiting(fleet, role, pending, &same)? {
-            let waiting = AwaitedSignature::of(pending, role);
+            let waiting = (AwaitedSignature::of(pending, role), lost);
             return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
         spool = same.bundle.into_spool();
@@ -493,7 +493,7 @@ fn ship_or_ask(
                 threshold,
                 found,
             };
-            Ok(countersigned::waits(plan, &built, number, waiting))
+            Ok(countersigned::waits(plan, &built, number, (waiting, None)))
         }
         Err(error) => Err(error.into()),
     }

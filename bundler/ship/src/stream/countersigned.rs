@@ -149,12 +149,12 @@ pub(super) fn forget_before(fleet: &Fleet, role: &str, number: u64) -> Result<()
     Ok(())
 }
 
-/// A stream whose bundle is made, and waits for somebody else's signature.
+/// A stream whose bundle is made, and waits for somebody else's signature; with why it was made although nothing changed.
 pub(super) fn waits(
     plan: &StreamContents<'_>,
     built: &Built,
     number: u64,
-    waiting: AwaitedSignature,
+    (waiting, because): (AwaitedSignature, Option<String>),
 ) -> Produced {
     Produced {
         cluster_type: plan.cluster_type.to_owned(),
@@ -165,7 +165,7 @@ pub(super) fn waits(
         content_bytes: built.bundle.index.content_bytes(),
         assignments: plan.assignments.len(),
         suppressed: None,
-        because: None,
+        because,
         restored: Vec::new(),
         waiting: Some(waiting),
     }

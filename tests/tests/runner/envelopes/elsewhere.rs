@@ -5,6 +5,16 @@ use super::{Case, not_here};
 /// They need nothing of the folder, and come last.
 pub(super) const ELSEWHERE: &[Case] = &[
     not_here(
+        "outhaul-hub clock",
+        "it takes a decision of a time to come, see `audited.rs` of the hub",
+        "--by ann --reason test --state nowhere",
+    ),
+    not_here(
+        "outhaul-hub lost",
+        "it takes a report whose text is gone from a server, see `postgresql_backup.rs` of the hub",
+        "--site edge-1 --epoch e1 --number 1 --reason test --by ann --state nowhere",
+    ),
+    not_here(
         "outhaul-hub explanation remove",
         "it takes an explanation that is on record, see the hub's tests",
         "sha256:nowhere --by ann --state nowhere",

@@ -343,16 +343,6 @@ pub(super) const TABLE: &[Case] = &[
         "it takes two machines with one key, see `conflicts.rs`",
         "edge-1 --digest 00000000 --reason both --by ann --state hub",
     ),
-    not_here(
-        "outhaul-hub clock",
-        "it takes a decision of a time to come, see `audited.rs` of the hub",
-        "--by ann --reason test --state nowhere",
-    ),
-    not_here(
-        "outhaul-hub lost",
-        "it takes a report whose text is gone from a server, see `postgresql_backup.rs` of the hub",
-        "--site edge-1 --epoch e1 --number 1 --reason test --by ann --state nowhere",
-    ),
     case(
         "outhaul-hub advisories import",
         "advisory.json --by ann --state hub",
@@ -401,6 +391,11 @@ pub(super) const TABLE: &[Case] = &[
         "gates.audit --state nowhere",
     ),
     case("outhaul-hub decisions", "--state hub", "9 --state hub"),
+    case(
+        "outhaul-hub check",
+        "--environment dev --commit 0000000000000000000000000000000000000000 --name smoke --outcome passed --by ann --state hub",
+        "--environment dev --commit 0000000000000000000000000000000000000000 --name smoke --outcome passed --by ann --state nowhere",
+    ),
     case("outhaul-hub approvals", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub approve",

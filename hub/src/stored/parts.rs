@@ -303,6 +303,7 @@ fn as_before(store: &Store) {
              DROP TABLE report_envelopes;
              DROP INDEX sites_by_environment;
              DROP INDEX gate_decisions_by_time;
+             DROP INDEX gate_acts_by_kind;
              DELETE FROM migrations WHERE version >= 25",
         )
         .unwrap();

@@ -78,12 +78,13 @@ impl Session<'_> {
         found.map(|(act, is)| Ok((act?, is))).transpose()
     }
 
-    /// What was not withdrawn, but for withdrawals, choices, outcomes of checks, what is said of the clock or of lost texts, and for what ended by itself before `now_ms`. Deferrals stay: after
-    /// their deadline they close a gate.
+    /// The approvals, deferrals, holds and waivers that were not withdrawn, but for what ended by itself before `now_ms`. Deferrals stay:
+    /// after their deadline they close a gate.
     ///
     /// # Errors
-    /// [`StoreError`] when the store fails.
+    /// [`StoreError`] when the store fails, or holds an entry of a kind that this program does not know: it may be one that closes gates.
     pub fn acts_in_force(&self, now_ms: i64) -> Result<Vec<Act>, StoreError> {
+        self.know_all_kinds()?;
         let text = format!(
             "SELECT {COLUMNS} FROM gate_acts a
               WHERE kind IN ('approve', 'defer', 'hold', 'waive') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
@@ -91,6 +92,21 @@ impl Session<'_> {
               ORDER BY id"
         );
         self.acts_by(&text, params![now_ms])
+    }
+
+    /// Refuses kinds that this program does not know. Each is looked up in the index by the one before it, so that no entry is read.
+    fn know_all_kinds(&self) -> Result<(), StoreError> {
+        let text = "WITH RECURSIVE kinds (kind) AS (
+                SELECT MIN(kind) FROM gate_acts
+                UNION ALL
+                SELECT (SELECT MIN(a.kind) FROM gate_acts a WHERE a.kind > kinds.kind) FROM kinds WHERE kinds.kind IS NOT NULL
+            )
+            SELECT kind FROM kinds WHERE kind IS NOT NULL";
+        let mut query = self.db.prepare_cached(text)?;
+        let words: Vec<String> = query
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, DbError>>()?;
+        words.iter().try_for_each(|word| kind_of(word).map(drop))
     }
 
     /// The outcomes of checks of a commit in an environment that were not withdrawn: of each check the newest by each who stated
@@ -221,11 +237,18 @@ impl Session<'_> {
     }
 }
 
+fn kind_of(word: &str) -> Result<ActKind, StoreError> {
+    let found = ActKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+    found.ok_or_else(|| StoreError::Corrupt {
+        what: format!("an entry about gates of kind `{word}`"),
+    })
+}
+
 fn read(row: &Row<'_>) -> Result<Result<Act, StoreError>, DbError> {
     let word: String = row.get(1)?;
-    let Some(kind) = ActKind::ALL.into_iter().find(|kind| kind.as_str() == word) else {
-        let what = format!("an entry about gates of kind `{word}`");
-        return Ok(Err(StoreError::Corrupt { what }));
+    let kind = match kind_of(&word) {
+        Ok(kind) => kind,
+        Err(error) => return Ok(Err(error)),
     };
     Ok(Ok(Act {
         id: row.get(0)?,

@@ -12,12 +12,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outhaul_access::{Scope, Scopes, SessionSecret, bearer, cookie, headers};
 use outhaul_bundle::Digest;
-use outhaul_bundle::hub_api::{escaped, path};
+use outhaul_bundle::hub_api::{ErrorAnswer, escaped, path};
 use outhaul_listen::Peer;
 use outhaul_oidc::Facts;
 
 use super::problem::Problem;
 use super::shared::Shared;
+use super::shown::Json;
 use crate::error::HubError;
 use crate::pages::Shown;
 use crate::store::{AccessEntry, PersonSession, StoreError, Token};
@@ -114,6 +115,29 @@ impl Visitor {
             "who {doing} needs a token of scope {scope}{or_admin}: `outhaul-hub token create NAME --scope {scope}` on the hub's machine makes one"
         );
         Err(Problem::new(StatusCode::FORBIDDEN, text))
+    }
+
+    /// The answer to a document that breaks a rule; that somebody sent it is on record. `kind` is what it is, `rule` the rule.
+    pub(super) async fn refused(
+        &self,
+        shared: &Arc<Shared>,
+        (kind, rule): (&str, &str),
+        why: String,
+        path: &str,
+    ) -> Response {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        let detail = match kind == rule {
+            true => why.clone(),
+            false => format!("{rule}: {why}"),
+        };
+        let entry = self.entry(kind, detail, false);
+        let write = Some(path.to_owned());
+        shared.turned_away(entry, status, write).await;
+        let answer = ErrorAnswer {
+            error: format!("this was not taken: {why}"),
+            rule: Some(rule.to_owned()),
+        };
+        (status, Extension(NothingToRecord), Json(answer)).into_response()
     }
 
     /// The record of what they did, or tried.

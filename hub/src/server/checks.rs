@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use outhaul_access::Scope;
 use outhaul_bundle::hub_api::{CheckAnswer, CheckRequest, ErrorAnswer, MAX_CHECK_BYTES, path};
 use outhaul_kit::text::is_hidden;
 use outhaul_listen::Peer;
 
-use super::access::{NothingToRecord, Visitor};
+use super::access::Visitor;
 use super::body;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem};
 use super::shared::Shared;
@@ -57,13 +56,16 @@ pub(super) async fn take(
         .writes_by_token(&shared, Scope::Check, what, path::CHECKS)
         .await?;
     let now_ms = time::now_ms();
-    shared.checked.may(&by, now_ms)?;
-    shared.checked.did(&by, now_ms);
+    shared.checked.spend(&by, now_ms)?;
     let smaller = "a hub keeps no outcome of that size";
     let bytes = body::whole(&shared.requests, peer, body, MAX_CHECK_BYTES, smaller).await?;
     let sent = match read(&bytes) {
         Ok(sent) => sent,
-        Err(why) => return Ok(refused(&shared, &visitor, why).await),
+        Err(why) => {
+            return Ok(visitor
+                .refused(&shared, (RULE, RULE), why, path::CHECKS)
+                .await);
+        }
     };
     let now_ms = time::now_ms();
     let act = Act::of_check(&sent, &by, now_ms);
@@ -89,7 +91,9 @@ pub(super) async fn take(
             note,
         })
         .into_response()),
-        Err(why) => Ok(refused(&shared, &visitor, why).await),
+        Err(why) => Ok(visitor
+            .refused(&shared, (RULE, RULE), why, path::CHECKS)
+            .await),
     }
 }
 
@@ -101,17 +105,4 @@ fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
         return Err("`detail` has characters that are acted on instead of shown".to_owned());
     }
     Ok(sent)
-}
-
-/// Says why something is not on record; that somebody tried is.
-async fn refused(shared: &Arc<Shared>, visitor: &Visitor, why: String) -> Response {
-    let status = StatusCode::UNPROCESSABLE_ENTITY;
-    let entry = visitor.entry(RULE, why.clone(), false);
-    let write = Some(path::CHECKS.to_owned());
-    shared.turned_away(entry, status, write).await;
-    let answer = ErrorAnswer {
-        error: format!("this was not taken: {why}"),
-        rule: Some(RULE.to_owned()),
-    };
-    (status, Extension(NothingToRecord), Json(answer)).into_response()
 }

@@ -18,7 +18,7 @@ use outhaul_bundle::hub_api::{
 use outhaul_listen::Peer;
 use serde::Deserialize;
 
-use super::access::{NothingToRecord, Visitor};
+use super::access::Visitor;
 use super::body;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
@@ -144,8 +144,7 @@ pub(super) async fn take(
         .writes_by_token(&shared, Scope::Ingest, what, path::EXPLANATIONS)
         .await?;
     let now_ms = time::now_ms();
-    shared.explained.may(&by, now_ms)?;
-    shared.explained.did(&by, now_ms);
+    shared.explained.spend(&by, now_ms)?;
     let smaller = "a hub keeps no explanation of that size";
     let bytes = body::whole(&shared.bundles, peer, body, MAX_EXPLANATION_BYTES, smaller).await?;
     let now_ms = time::now_ms();
@@ -162,15 +161,10 @@ pub(super) async fn take(
     let packed = match checked {
         Ok(packed) => packed,
         Err((rule, why)) => {
-            let entry = visitor.entry("explanation", format!("{rule}: {why}"), false);
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            let write = Some(path::EXPLANATIONS.to_owned());
-            shared.turned_away(entry, status, write).await;
-            let answer = ErrorAnswer {
-                error: format!("this was not taken: {why}"),
-                rule: Some(rule.to_owned()),
-            };
-            return Ok((status, Extension(NothingToRecord), Json(answer)).into_response());
+            let kind = ("explanation", rule);
+            return Ok(visitor
+                .refused(&shared, kind, why, path::EXPLANATIONS)
+                .await);
         }
     };
     let done = shared

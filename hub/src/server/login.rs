@@ -132,8 +132,7 @@ async fn login(
         let problem = "This token is for programs: it may not read.";
         return shown(&shared, &headers, next, Some(Refusal::of(problem)));
     }
-    shared.begun.may(&found.name, now_ms)?;
-    shared.begun.did(&found.name, now_ms);
+    shared.begun.spend(&found.name, now_ms)?;
     let entry = visitor.entry("login", format!("scopes {}", found.scopes), true);
     let (session, of) = (secret.digest(), Digest::of(token.as_bytes()).hex());
     let ends_ms = found

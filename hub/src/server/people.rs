@@ -214,8 +214,7 @@ async fn begun(
             person.name
         )));
     }
-    shared.begun.may(&person.name, now_ms)?;
-    shared.begun.did(&person.name, now_ms);
+    shared.begun.spend(&person.name, now_ms)?;
     let secret = SessionSecret::of(random()?);
     let session = PersonSession {
         name: person.name.clone(),

@@ -46,6 +46,16 @@ impl Rate {
         })
     }
 
+    /// Whether a caller may do it once more, remembered as done.
+    ///
+    /// # Errors
+    /// As of [`Rate::may`].
+    pub(super) fn spend(&self, who: &str, now_ms: i64) -> Result<(), Problem> {
+        self.may(who, now_ms)?;
+        self.did(who, now_ms);
+        Ok(())
+    }
+
     /// Remembers that a caller did it.
     pub(super) fn did(&self, who: &str, now_ms: i64) {
         self.done().did(who.to_owned(), now_ms);

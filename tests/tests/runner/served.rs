@@ -40,6 +40,7 @@ fn with_flux(fixture: &SystemFixture) {
         let path = folder.join("cluster-types/store.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let text = text.replace("reconciler: kubernetes", "reconciler: flux-git");
+        let text = text.replace("reconciler: folder", "reconciler: flux-git");
         fs::write(path, text).unwrap();
     });
 }

@@ -20,6 +20,12 @@ use super::{
 
 /// Metadata and indexes of other roles and numbers that are looked at in one folder.
 const MAX_ENTRIES: usize = 1_000_000;
+/// Of one folder the first file that is looked for, and nothing below it.
+const FIRST: Bounds = Bounds {
+    depth: 0,
+    entries: MAX_ENTRIES,
+    kept: 1,
+};
 
 /// Refuses a folder in which anything but a file stands where one of a bundle with this index goes, or anything but a folder where one
 /// of its folders goes. A folder that is not there yet is fine.
@@ -35,15 +41,7 @@ pub fn check_folder(folder: &Path, role: &str, index: &Index) -> Result<(), Deli
         media.open_file(&blob_path(blob))?;
     }
     // Which versions these get is known when they are signed.
-    let targets = match media.subfolder("targets")? {
-        Some(targets) => targets.subfolder(role)?,
-        None => None,
-    };
-    let bounds = Bounds {
-        depth: 0,
-        entries: MAX_ENTRIES,
-        kept: 1,
-    };
+    let targets = targets_of(&media, role)?;
     let is_ours = |name: &OsStr| {
         let name = name.as_encoded_bytes();
         name.ends_with(b".json") || name.ends_with(b".json.zst")
@@ -52,7 +50,7 @@ pub fn check_folder(folder: &Path, role: &str, index: &Index) -> Result<(), Deli
         .into_iter()
         .flatten()
     {
-        let listing = found.files(bounds, is_ours)?;
+        let listing = found.files(FIRST, is_ours)?;
         if let Some(unusable) = listing.unusable.into_iter().next() {
             return Err(unusable.into());
         }
@@ -64,6 +62,14 @@ pub fn check_folder(folder: &Path, role: &str, index: &Index) -> Result<(), Deli
     Ok(())
 }
 
+/// The folder of the indexes of one stream, where there is one.
+fn targets_of(media: &Media, role: &str) -> Result<Option<Media>, DeliverError> {
+    match media.subfolder("targets")? {
+        Some(targets) => Ok(targets.subfolder(role)?),
+        None => Ok(None),
+    }
+}
+
 /// Whether `folder` has an index or the metadata of the stream `role`, of any number.
 ///
 /// # Errors
@@ -73,20 +79,12 @@ pub fn has_any_of(folder: &Path, role: &str) -> Result<bool, DeliverError> {
         return Ok(false);
     }
     let media = Media::open(folder)?;
-    let targets = match media.subfolder("targets")? {
-        Some(targets) => targets.subfolder(role)?,
-        None => None,
-    };
-    let bounds = Bounds {
-        depth: 0,
-        entries: MAX_ENTRIES,
-        kept: 1,
-    };
+    let targets = targets_of(&media, role)?;
     let own = format!(".{role}.json");
     for (there, ending) in [(media.subfolder("metadata")?, own.as_str()), (targets, "")] {
         let is_own = |name: &OsStr| name.as_encoded_bytes().ends_with(ending.as_bytes());
         if let Some(there) = there
-            && !there.files(bounds, is_own)?.files.is_empty()
+            && !there.files(FIRST, is_own)?.files.is_empty()
         {
             return Ok(true);
         }

@@ -8,7 +8,7 @@ use std::fs;
 
 use outhaul_tests::{Ran, isolated_or_skip};
 
-use super::{Registry, at_plain_mirror, crane_or_skip, push, with_image};
+use super::{Registry, at_plain_mirror, crane_or_skip, push, with_flux, with_image};
 use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
@@ -148,21 +148,7 @@ fn images_that_no_container_names_are_reported_until_a_list_or_a_field_brings_th
 
 /// A repository that a reconciler fetches itself may list images, which it does not get from there.
 fn a_repository_lists_images(fixture: &mut SystemFixture, bundle: &[&str]) {
-    let template = outhaul_tests::workspace_root().join("bundler/plane/templates/flux-git.yaml");
-    let text = fs::read_to_string(template).unwrap();
-    let text = text.replace("reconciler: flux\n", "reconciler: folder\n");
-    fixture.on_branch("control-plane", "main", |folder| {
-        fs::write(folder.join("templates/flux-git.yaml"), &text).unwrap();
-    });
-    fixture.on_branch("control-plane", "dev", |folder| {
-        let path = folder.join("cluster-types/store.yaml");
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(
-            path,
-            text.replace("reconciler: folder", "reconciler: flux-git"),
-        )
-        .unwrap();
-    });
+    with_flux(fixture);
     fixture.plane(0, "bundle", "dev", bundle);
     let shown = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-2.outhaul"]);
     for words in ["  repository  ", "/team/worker:2 ("] {

@@ -11,7 +11,7 @@ use outhaul_test_kit::{Centre, Draft};
 
 use crate::service::{Service, log};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
-use crate::taken_away::{DATABASE, as_printed, path, remove, rescued_stick, running};
+use crate::taken_away::{DATABASE, as_printed, at_work, path, remove, rescued_stick, running};
 
 fn database(site: &Site) -> PathBuf {
     site.state().join("agent.db")
@@ -38,9 +38,7 @@ fn files(folder: &Path) -> Vec<String> {
 fn a_database_that_is_cut_short_under_the_service_is_seen_and_said_with_a_way_back() {
     for (is_used, part) in [(true, 0), (true, 4096), (true, 50_000), (false, 5000)] {
         let centre = Centre::new();
-        let site = running(&centre, "drone-7");
-        let mut service = Service::start(&site);
-        service.wait_for("STATUS=bundle 1 is active");
+        let (site, mut service) = at_work(&centre);
         // What another process writes, this one reads anew.
         if is_used {
             site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
@@ -133,9 +131,7 @@ fn what_is_left_beside_a_lost_database_is_kept_when_the_site_is_enrolled_anew() 
 #[test]
 fn a_damaged_database_is_moved_and_not_removed_where_an_earlier_one_is_saved() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
+    let (site, mut service) = at_work(&centre);
     remove(&site, &["agent.db"]);
     assert_eq!(service.ended().code(), Some(3));
     remove(&site, &DATABASE);
@@ -211,9 +207,7 @@ fn beside_an_older_copy_the_newer_one_that_was_saved_is_named_and_put_back_as_pr
 #[test]
 fn a_database_that_was_moved_is_said_to_be_gone_with_what_is_known_and_comes_back_as_printed() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
+    let (site, mut service) = at_work(&centre);
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
     let before = site.event_log();
     let aside = site.folder.path().join("moved.db");

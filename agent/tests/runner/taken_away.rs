@@ -21,6 +21,14 @@ pub fn running(centre: &Centre, name: &str) -> Site {
     site
 }
 
+/// A site whose service works, with its first bundle active.
+pub fn at_work(centre: &Centre) -> (Site, Service) {
+    let site = running(centre, "drone-7");
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    (site, service)
+}
+
 pub fn remove(site: &Site, names: &[&str]) {
     for name in names {
         let _ = fs::remove_file(site.state().join(name));
@@ -97,9 +105,7 @@ fn beside_a_service_whose_lock_was_removed_no_other_program_works_and_it_ends() 
 #[test]
 fn a_database_that_is_removed_under_the_service_is_saved_with_its_reports() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
+    let (site, mut service) = at_work(&centre);
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
     let before = site.event_log();
     fs::remove_file(site.state().join("agent.db")).unwrap();
@@ -132,9 +138,7 @@ fn a_database_that_is_removed_under_the_service_is_saved_with_its_reports() {
 #[test]
 fn a_database_that_is_removed_just_before_the_service_is_stopped_is_saved_too() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
+    let (site, mut service) = at_work(&centre);
     let before = site.event_log();
     // Its next round does not come.
     signal(&service, "-STOP");

@@ -12,7 +12,6 @@ mod body;
 mod bundles;
 mod checks;
 mod clock_log;
-mod counters;
 mod door;
 mod explanations;
 mod faults;

@@ -57,11 +57,10 @@ fn a_root_that_lacks_or_is_not_as_signed_is_named_whichever_it_is_and_a_copy_men
     let first = fs::read(fixture.centre.root()).unwrap();
     let changed = |version: u64| {
         let mut bytes = kept[&format!("{version}.root.json")].clone();
-        let at = bytes
-            .windows(5)
-            .position(|five| five == b"2027-")
-            .unwrap_or(40);
-        bytes[at] ^= 1;
+        let key = b"\"expires\":\"";
+        let at = bytes.windows(key.len()).position(|there| there == key);
+        // A digit of the year.
+        bytes[at.unwrap() + key.len() + 3] ^= 1;
         bytes
     };
     for version in [2, 3] {
@@ -83,10 +82,7 @@ fn a_root_that_lacks_or_is_not_as_signed_is_named_whichever_it_is_and_a_copy_men
                 assert!(said.contains(words), "`{words}` is not in: {said}");
             }
             fixture.copy_from_the_fleet(version);
-            assert_eq!(
-                fixture.said().contains("`roots`"),
-                clean.contains("`roots`")
-            );
+            assert!(!fixture.said().contains("`roots`"));
         }
     }
     fs::remove_dir_all(fixture.site.state().join("roots")).unwrap();

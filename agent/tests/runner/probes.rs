@@ -93,6 +93,8 @@ fn a_probe_that_cannot_be_run_is_found_before_anything_is_applied() {
     if kinds <= 2 {
         fs::write(&probe, "exit 0\n").unwrap();
         refused("is neither a program nor a script");
+    } else {
+        outhaul_tests::skipped("the kernel starts other kinds of files here (binfmt_misc)");
     }
     // It was not tried: nobody has to approve it.
     write_probe(&probe);

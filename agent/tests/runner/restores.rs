@@ -66,9 +66,10 @@ fn a_restore_that_was_killed_at_its_very_end_is_complete_and_says_so() {
 #[test]
 fn a_restore_that_was_killed_before_is_named_with_the_command_that_begins_it_anew() {
     let backed = Backed::new(&["--with-content"]);
-    for first in [
-        &[][..],
-        &["site.json", "floors.json", "generations/1/index.json"],
+    // With nothing else no site is there; what shows that one was, lacks its database.
+    for (first, expected) in [
+        (&[][..], 2),
+        (&["site.json", "floors.json", "generations/1/index.json"], 3),
     ] {
         let machine = backed.machine();
         for name in ["restoring/agent.db"].iter().chain(first) {
@@ -80,13 +81,12 @@ fn a_restore_that_was_killed_before_is_named_with_the_command_that_begins_it_ane
             let done = machine.run(command);
             assert_reports(
                 &done,
-                code(&done),
+                expected,
                 &[
                     "a restore into this folder was interrupted",
                     "`outhaul-agent restore FILE`",
                 ],
             );
-            assert_ne!(code(&done), 0);
         }
         assert_eq!(code(&backed.restore_on(&machine, &backed.file)), 0);
         assert_eq!(machine.active(), Some(1));

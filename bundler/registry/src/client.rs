@@ -107,8 +107,9 @@ impl RegistryClient {
         Ok(self)
     }
 
-    /// What `ask` brings for an image: of the first mirror of its registry that has it, else of the registry itself.
-    fn at_each<T>(
+    /// What `ask` brings for an image: of the first mirror of its registry that has it, else of the registry itself. A full disk here ends it:
+    /// no other place helps against that.
+    pub(crate) fn at_each<T>(
         &self,
         image: &ImageReference,
         ask: impl Fn(&ImageReference) -> Result<T, RegistryError>,
@@ -120,15 +121,14 @@ impl RegistryClient {
                     tracing::debug!(%image, mirror = place.registry, "from a mirror");
                     return Ok(found);
                 }
+                Err(error @ RegistryError::Cache { .. }) => return Err(error),
                 Err(error) => tried.push(error),
             }
         }
-        ask(image).map_err(|last| last.after(tried))
-    }
-
-    /// The image as each mirror of its registry has it, in the order in which they are asked.
-    pub(crate) fn mirrors_of(&self, image: &ImageReference) -> Vec<ImageReference> {
-        self.hosts.mirrors_of(image)
+        match ask(image) {
+            Err(error @ RegistryError::Cache { .. }) => Err(error),
+            brought => brought.map_err(|last| last.after(tried)),
+        }
     }
 
     /// The manifest that `at` is: a tag, or a digest.

@@ -357,19 +357,8 @@ impl Pull<'_> {
 
     /// One blob, of the first place that gives it out undamaged: the mirrors, then the registry.
     fn blob(&self, content: Content, meter: &Meter) -> Result<(), RegistryError> {
-        let mut tried = Vec::new();
-        for place in self.client.mirrors_of(self.image) {
-            match self.blob_of(&place, content, meter) {
-                Ok(()) => return Ok(()),
-                // No other place helps against a full disk.
-                Err(error @ RegistryError::Cache { .. }) => return Err(error),
-                Err(error) => tried.push(error),
-            }
-        }
-        match self.blob_of(self.image, content, meter) {
-            Err(error @ RegistryError::Cache { .. }) => Err(error),
-            brought => brought.map_err(|last| last.after(tried)),
-        }
+        self.client
+            .at_each(self.image, |place| self.blob_of(place, content, meter))
     }
 
     fn blob_of(

@@ -10,8 +10,8 @@ use std::io::BufRead;
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
-    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
-    Link, MAX_LINE_BYTES, Recorded,
+    AuditLine, END_TYPE, End, FORMAT_1, FORMAT_3, FORMAT_4, FORMATS, Link, MAX_LINE_BYTES,
+    Recorded, is_from_on,
 };
 use outhaul_gate::facts::{Act, Conflict, Restored};
 use outhaul_gate::fold::Removed;
@@ -175,14 +175,12 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is not a header".to_owned()));
     };
-    if ![
-        FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
-    ]
-    .contains(&&*format)
-    {
+    if !FORMATS.contains(&&*format) {
+        let known: Vec<String> = FORMATS.iter().map(|known| format!("`{known}`")).collect();
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT_7}`, `{FORMAT_6}`, `{FORMAT_5}`, `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
-            format.chars().take(40).collect::<String>()
+            "its format is `{}`, this program reads {}",
+            format.chars().take(40).collect::<String>(),
+            known.join(", ")
         )));
     }
     Ok(Export {
@@ -208,9 +206,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
 }
 
 impl Export {
-    /// What only a later format has. `may`: whether it is not there, or this file is of one.
-    fn of_format(&mut self, at: u64, may: bool, what: &str) {
-        if !may && ![FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7].contains(&&*self.format) {
+    /// What formats from `first` on have.
+    fn of_format(&mut self, at: u64, first: &str, what: &str) {
+        if !is_from_on(&self.format, first) {
             let format = &self.format;
             let what = format!("a file of format `{format}` states no {what}");
             self.problem(at, what);
@@ -229,11 +227,9 @@ impl Export {
                 revoked_ms,
                 counts_from_ms,
             } => {
-                self.of_format(
-                    at,
-                    counts_from_ms.is_none(),
-                    "site that was registered again",
-                );
+                if counts_from_ms.is_some() {
+                    self.of_format(at, FORMAT_4, "site that was registered again");
+                }
                 let found = RegisteredSite {
                     role,
                     environment,
@@ -354,8 +350,7 @@ impl Export {
                 last,
                 ..
             } => {
-                let may = self.format == FORMAT_3;
-                self.of_format(at, may, "reports that are no longer kept");
+                self.of_format(at, FORMAT_3, "reports that are no longer kept");
                 let ranges = &mut self.removed.entry(site.clone()).or_default().0;
                 let ranges = ranges.entry(epoch).or_default();
                 let is_next = ranges.last().is_none_or(|(_, before)| *before < first);

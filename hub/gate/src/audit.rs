@@ -27,6 +27,17 @@ pub const FORMAT_6: &str = "outhaul-audit/6";
 pub const FORMAT_7: &str = "outhaul-audit/7";
 /// The format before it, which is still read: without conflicts, restores and missing reports.
 pub const FORMAT_1: &str = "outhaul-audit/1";
+/// All of them, each with what the one before it has.
+pub const FORMATS: [&str; 7] = [
+    FORMAT_1, FORMAT, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
+];
+
+/// Whether a file of `format` may have what `first` was the first to have.
+pub fn is_from_on(format: &str, first: &str) -> bool {
+    let place = |format: &str| FORMATS.iter().position(|known| *known == format);
+    matches!((place(format), place(first)), (Some(format), Some(first)) if format >= first)
+}
+
 /// The payload type of its last line, an envelope of [`End`].
 pub const END_TYPE: &str = "application/vnd.outhaul.audit+json";
 /// Longest line, in bytes: an index of the largest size, as text in JSON.

@@ -10,6 +10,7 @@
 mod chain;
 mod check;
 mod conflicts;
+mod counters;
 mod known;
 mod line;
 mod outcome;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
 use outhaul_signer::envelope::{EnvelopeLine, next_line};
 
+pub use counters::Counters;
 pub use outcome::{Complete, Ingested};
 
 use check::Numbered;

@@ -102,8 +102,8 @@ pub(super) enum Guarded {
     /// The token is for something else.
     #[response(status = 403)]
     OtherScope(ErrorAnswer),
-    /// Too many tokens that do not hold came from this network, or this token put too many answers of gates on record, or sent too many explanations,
-    /// within a minute; `Retry-After` has the seconds to wait.
+    /// Too many tokens that do not hold came from this network, or this token put too many answers of gates on record, or sent too many explanations
+    /// or outcomes of checks, within a minute; `Retry-After` has the seconds to wait.
     #[response(status = 429)]
     TooMany(ErrorAnswer),
 }

@@ -17,13 +17,13 @@ use outhaul_oidc::Oidc;
 use tokio::sync::Semaphore;
 
 use super::clock_log::ClockLog;
-use super::counters::Counters;
 use super::door::Door;
 use super::meter::Meter;
 use super::problem::DAMAGED;
 use super::rate::Rate;
 use crate::clock;
 use crate::error::HubError;
+use crate::ingest::Counters;
 use crate::state::Hub;
 use crate::store::{AccessEntry, IngestRefusal, NETWORK, Store, StoreError};
 use crate::time;

@@ -12,7 +12,7 @@ use rules::{OUTSIDE_THE_CENTRE, RULES};
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 25] = [
+const CENTRE: [&str; 26] = [
     "git2",
     "gix",
     "gtmpl",
@@ -30,6 +30,7 @@ const CENTRE: [&str; 25] = [
     "outhaul-import",
     "outhaul-load",
     "outhaul-needs",
+    "outhaul-pins",
     "outhaul-plane",
     "outhaul-promote",
     "outhaul-publish",

@@ -276,6 +276,15 @@ pub(super) const RULES: &[Rule] = &[
         why: "a promotion is one commit: it serves nothing and keeps no database",
     },
     Rule {
+        member: "outhaul-pins",
+        never: &[
+            SERVERS_AND_STORES,
+            &["outhaul-control", "outhaul-plane", "outhaul-signer"],
+            PROGRAMS,
+        ],
+        why: "what was pinned is a file: no control plane, key or connection",
+    },
+    Rule {
         member: "outhaul-scaffold",
         never: &[&["axum", "postgres", "rusqlite", "tokio"], PROGRAMS],
         why: "who writes what people begin with serves nothing and keeps no database",

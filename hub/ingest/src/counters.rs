@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::ingest::Ingested;
+use crate::Ingested;
 
 /// What came in over HTTP since the server started.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub struct Counters {
     accepted: AtomicU64,
     duplicates: AtomicU64,
     refused: AtomicU64,
@@ -20,7 +20,7 @@ pub(super) struct Counters {
 
 impl Counters {
     /// Counts a batch of reports.
-    pub(super) fn add(&self, done: &Ingested) {
+    pub fn add(&self, done: &Ingested) {
         self.accepted.fetch_add(done.accepted, Ordering::Relaxed);
         self.duplicates
             .fetch_add(done.duplicates, Ordering::Relaxed);
@@ -33,13 +33,13 @@ impl Counters {
     }
 
     /// How many were refused, by rule.
-    pub(super) fn refused_by_rule(&self) -> BTreeMap<String, u64> {
+    pub fn refused_by_rule(&self) -> BTreeMap<String, u64> {
         let by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
         by_rule.clone()
     }
 
     /// How many reports came in, by what became of them.
-    pub(super) fn reports(&self) -> [(&'static str, u64); 3] {
+    pub fn reports(&self) -> [(&'static str, u64); 3] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("accepted", of(&self.accepted)),

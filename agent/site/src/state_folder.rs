@@ -15,10 +15,13 @@ use crate::durable::{self, FileError, at};
 mod entries;
 mod lock;
 
+pub use entries::{FOLDERS, REPLACED_FILES};
 pub use lock::{AtWork, Holder, Lock, LockError};
 
-/// The database, and what SQLite writes beside it.
-const DATABASE_FILES: [&str; 4] = [
+/// The file that whoever changes what is applied holds.
+pub const LOCK: &str = "lock";
+/// The database, and what SQLite writes beside it: files that are written in place.
+pub const DATABASE_FILES: [&str; 4] = [
     "agent.db",
     "agent.db-wal",
     "agent.db-shm",
@@ -67,7 +70,7 @@ impl StateFolder {
     /// [`FileError`] where this user may not do that.
     fn close_to_others(&self) -> Result<(), FileError> {
         let files = DATABASE_FILES.map(|name| self.root.join(name));
-        let lock = self.root.join("lock");
+        let lock = self.root.join(LOCK);
         let mode = fs::metadata(&self.root).map_or(0, |found| found.permissions().mode());
         if mode & OTHERS_WRITE != 0 && self.root.join("agent").exists() {
             return Ok(());

@@ -13,37 +13,8 @@ use rustix::fs::Access;
 
 use crate::durable;
 use crate::error::AgentError;
-use crate::state_folder::StateFolder;
+use crate::state_folder::{DATABASE_FILES, FOLDERS, LOCK, REPLACED_FILES, StateFolder};
 
-/// Files that are opened for writing, or of which the mode is set: their owner has to be the agent's user.
-const WRITTEN: [&str; 5] = [
-    "lock",
-    "agent.db",
-    "agent.db-wal",
-    "agent.db-shm",
-    "agent.db-journal",
-];
-/// Files that are read, and replaced as a whole.
-const READ: [&str; 6] = [
-    "floors.json",
-    "holds.json",
-    "site.json",
-    "site.key",
-    "site.key.next",
-    "site.age.next",
-];
-/// Folders in which files are made, removed and read.
-const FOLDERS: [&str; 7] = [
-    "blobs",
-    "blobs/sha256",
-    "blobs/partial",
-    "generations",
-    "roots",
-    "identities",
-    "rescued",
-];
-/// Of these, whose folders are looked at as well.
-const NESTED: [&str; 1] = ["generations"];
 /// How many are named.
 const MAX_NAMED: usize = 3;
 
@@ -160,13 +131,11 @@ fn belongs(found: &Metadata) -> String {
 /// What in the folder the user `own`, whose it is, cannot use.
 fn unusable(folder: &StateFolder, own: u32) -> Vec<(PathBuf, Metadata)> {
     let at = |name: &&str| folder.root().join(name);
-    let nested = NESTED.iter().map(at);
-    let nested = nested.flat_map(|path| durable::list(&path).unwrap_or_default());
-    let written = WRITTEN
-        .iter()
-        .map(at)
-        .map(|path| (path, Access::READ_OK | Access::WRITE_OK, true));
-    let read = READ
+    let nested = durable::list(&folder.generations()).unwrap_or_default();
+    // Opened for writing, or their mode is set: their owner has to be the agent's user.
+    let written = [LOCK].iter().chain(&DATABASE_FILES).map(at);
+    let written = written.map(|path| (path, Access::READ_OK | Access::WRITE_OK, true));
+    let read = REPLACED_FILES
         .iter()
         .map(at)
         .map(|path| (path, Access::READ_OK, false));

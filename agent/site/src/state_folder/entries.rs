@@ -10,27 +10,24 @@ use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
 
-use super::{AtWork, DATABASE_FILES, RESTORING, StateFolder};
+use super::{AtWork, DATABASE_FILES, LOCK, RESTORING, StateFolder};
 use crate::aside;
 use crate::durable::{self, FileError, at};
 
-/// The agent's own folders. The target of the folder reconciler is its owner's to choose.
-const FOLDERS: [&str; 11] = [
+/// The folders in which the agent itself makes, removes and reads files. The target of the folder reconciler is its owner's to choose.
+pub const FOLDERS: [&str; 7] = [
     "blobs",
     "blobs/sha256",
     "blobs/partial",
     "generations",
     "roots",
     "identities",
-    "kept",
-    "ansible",
-    "hook",
-    "serve",
     "rescued",
 ];
-/// Its own files beside the database. `agent.toml` is the owner's, and may be a link.
-const FILES: [&str; 7] = [
-    "lock",
+/// Its folders for reconcilers and for what is served: whose files are in them is not checked.
+const FOLDERS_OF_PROGRAMS: [&str; 4] = ["kept", "ansible", "hook", "serve"];
+/// Its own files beside the database that are read, and replaced as a whole. `agent.toml` is the owner's, and may be a link.
+pub const REPLACED_FILES: [&str; 6] = [
     "floors.json",
     "holds.json",
     "site.json",
@@ -41,7 +38,7 @@ const FILES: [&str; 7] = [
 
 /// Whether the agent makes such a file anew when it lacks. An old one of what SQLite writes beside the database would be put into it.
 fn is_working_file(name: &str) -> bool {
-    name == "lock" || name.starts_with("agent.db-")
+    name == LOCK || name.starts_with("agent.db-")
 }
 
 impl StateFolder {
@@ -51,12 +48,13 @@ impl StateFolder {
     /// # Errors
     /// [`FileError`] names the first such entry.
     pub fn check(&self) -> Result<(), FileError> {
-        for path in FOLDERS.map(|name| self.root.join(name)) {
+        for name in FOLDERS.iter().chain(&FOLDERS_OF_PROGRAMS) {
+            let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_dir) {
                 return Err(unexpected(&path, found, OWN_ENTRY));
             }
         }
-        for name in FILES.iter().chain(&DATABASE_FILES) {
+        for name in [LOCK].iter().chain(&REPLACED_FILES).chain(&DATABASE_FILES) {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_file) {
                 // Written anew from the database, where there is one.
@@ -179,11 +177,13 @@ mod tests {
     fn a_link_in_the_place_of_any_own_file_or_folder_is_refused_and_not_followed() {
         let elsewhere = tempfile::tempdir().unwrap();
         fs::write(elsewhere.path().join("file"), "theirs").unwrap();
-        let files = FILES
-            .iter()
-            .chain(&DATABASE_FILES)
+        let files = [LOCK]
+            .into_iter()
+            .chain(REPLACED_FILES)
+            .chain(DATABASE_FILES)
             .map(|name| (name, "file"));
-        let folders = FOLDERS.iter().map(|name| (name, "."));
+        let folders = FOLDERS.into_iter().chain(FOLDERS_OF_PROGRAMS);
+        let folders = folders.map(|name| (name, "."));
         for (name, to) in files.chain(folders) {
             let folder = tempfile::tempdir().unwrap();
             let state = StateFolder::new(folder.path());
@@ -194,7 +194,7 @@ mod tests {
             let refused = state.check().unwrap_err().help();
             let is_made = ["lock", "agent.db-wal", "agent.db-shm", "agent.db-journal"];
             let nothing = refused.contains("put nothing in its place");
-            assert_eq!(nothing, is_made.contains(name), "{name}: {refused}");
+            assert_eq!(nothing, is_made.contains(&name), "{name}: {refused}");
             let refused = state.lock().unwrap_err().to_string();
             let said = format!("`{}`: it is a symbolic link", path.display());
             assert!(refused.contains(&said), "{refused}");

@@ -12,7 +12,7 @@ use outhaul_kit::{lock, text};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use super::StateFolder;
+use super::{LOCK, StateFolder};
 use crate::durable::{self, FileError, at};
 use crate::same_file::SameFile;
 
@@ -31,7 +31,7 @@ impl StateFolder {
     }
 
     fn is_file_locked(&self) -> bool {
-        match durable::open_file(&self.root.join("lock")) {
+        match durable::open_file(&self.root.join(LOCK)) {
             Ok(file) => file.try_lock_shared().is_err(),
             // Another user's file shows nothing: who works here has the folder as well.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -51,7 +51,7 @@ impl StateFolder {
         if !self.service_runs() {
             return None;
         }
-        let text = durable::read(&self.root.join("lock"), MAX_LOCK_BYTES).ok()?;
+        let text = durable::read(&self.root.join(LOCK), MAX_LOCK_BYTES).ok()?;
         let text = String::from_utf8(text).ok()?;
         text.lines().nth(2).map(str::to_owned)
     }
@@ -62,7 +62,7 @@ impl StateFolder {
         if !self.is_locked() {
             return AtWork::Nobody;
         }
-        let text = durable::read(&self.root.join("lock"), MAX_LOCK_BYTES).unwrap_or_default();
+        let text = durable::read(&self.root.join(LOCK), MAX_LOCK_BYTES).unwrap_or_default();
         if String::from_utf8_lossy(&text).lines().nth(1) == Some(SERVICE) {
             return AtWork::Service;
         }
@@ -96,7 +96,7 @@ impl StateFolder {
 
     /// Who has the lock, where somebody has it.
     fn holder(&self) -> Holder {
-        let path = self.root.join("lock");
+        let path = self.root.join(LOCK);
         let text = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
         match Holder::of(&String::from_utf8_lossy(&text), path) {
             // The file that is there, if any, is not the one under which somebody works.
@@ -115,7 +115,7 @@ impl StateFolder {
         durable::make_folder(&self.root)?;
         self.check()?;
         self.close_to_others()?;
-        let path = self.root.join("lock");
+        let path = self.root.join(LOCK);
         // The folder first: beside a process whose file was removed no new file appears.
         let folder = match taken(|| lock::take_folder(&self.root)) {
             Ok(Some(folder)) => Some(folder),

@@ -10,9 +10,8 @@ use outhaul_bundle::report::Ack;
 
 use crate::durable::{self, FileError};
 use crate::state::folder_identity::FolderIdentity;
-use crate::state::former::{FOLDER, REPORTS};
 use crate::state::{self, SiteIdentity, StateError, Store, key};
-use crate::state_folder::StateFolder;
+use crate::state_folder::{REPORTS, RESCUED, StateFolder};
 
 /// How the names of such files end.
 const END: &str = ".reports";
@@ -61,7 +60,7 @@ impl RescuedReports {
 
 /// The folder with such files.
 pub fn folder(state_folder: &StateFolder) -> PathBuf {
-    state_folder.root().join(FOLDER).join(REPORTS)
+    state_folder.root().join(RESCUED).join(REPORTS)
 }
 
 /// Every such file of `site`, by numbering and number.
@@ -133,7 +132,7 @@ fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, Fi
 /// # Errors
 /// [`StateError`] of the first that cannot be read or written; those of the others are written all the same.
 pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), StateError> {
-    let saved = databases(&state_folder.root().join(FOLDER));
+    let saved = databases(&state_folder.root().join(RESCUED));
     // One that is damaged keeps the reports of no other back: all are tried before the first error is returned.
     let done: Vec<_> = saved
         .iter()
@@ -158,7 +157,7 @@ fn write_out_of(
 
 /// Removes what a process left here of a copy that it did not finish.
 pub fn tidy_up(state_folder: &StateFolder) {
-    state::remove_leftovers(&state_folder.root().join(FOLDER));
+    state::remove_leftovers(&state_folder.root().join(RESCUED));
 }
 
 /// The saved databases.
@@ -186,7 +185,7 @@ mod tests {
             "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
         }))
         .unwrap();
-        let rescued = root.path().join(FOLDER);
+        let rescued = root.path().join(RESCUED);
         fs::create_dir(&rescued).unwrap();
         let mut store = Store::open(&root.path().join("agent.db")).unwrap();
         let done = store.commit(|db| {

@@ -29,6 +29,10 @@ pub const DATABASE_FILES: [&str; 4] = [
 ];
 /// Where a backup is put together before its files get their names.
 pub(crate) const RESTORING: &str = "restoring";
+/// Where removed databases are saved.
+pub(crate) const RESCUED: &str = "rescued";
+/// The folder of saved reports, in that folder.
+pub(crate) const REPORTS: &str = "reports";
 /// What group and others may do, of a file's mode.
 const OTHERS: u32 = 0o077;
 /// Of that, what lets them put something else in the place of what is there.

@@ -25,13 +25,13 @@ use crate::secrets::Secrets;
 use crate::state::clock::{self, Clocks};
 use crate::state::generations;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, events, former, holds, key};
-use crate::state_folder::StateFolder;
+use crate::state::{self, SiteIdentity, StateError, Store, events, holds, key};
+use crate::state_folder::{RESCUED, StateFolder};
 
 /// Where a backup is put together, in the state folder.
 const BESIDE: &str = crate::state_folder::RESTORING;
 /// Names that may be in a state folder before a site is restored into it.
-const HARMLESS: [&str; 4] = ["lock", "lost+found", former::FOLDER, BESIDE];
+const HARMLESS: [&str; 4] = ["lock", "lost+found", RESCUED, BESIDE];
 
 /// What a restore is given besides the file.
 #[derive(Debug)]

@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::folder_identity::FolderIdentity;
 use crate::durable;
+use crate::state_folder::RESCUED;
 
-/// The folder of what was saved, in the state folder.
-pub(crate) const FOLDER: &str = "rescued";
 /// How the names of saved databases end.
 pub(crate) const DATABASE: &str = "db";
-/// The folder of saved reports, in that folder.
-pub(crate) const REPORTS: &str = "reports";
 
 /// What became of the database that a process worked with, where another one or none is at its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +34,7 @@ pub enum Former {
 /// The database that was saved beside `database` and may take its place: the one with the most reports of the numbering that `site.json` names,
 /// or where that file is missing, the last one. None that is older than what this site worked with last.
 pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
-    let folder = database.with_file_name(FOLDER);
+    let folder = database.with_file_name(RESCUED);
     let known = FolderIdentity::read(&database.with_file_name("site.json"));
     let mut saved = durable::list(&folder).ok()?;
     saved.retain(|path| path.extension().is_some_and(|end| end == DATABASE));

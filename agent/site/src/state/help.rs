@@ -13,7 +13,7 @@ use super::StateError;
 use super::former::{Former, saved_beside};
 use super::holds::beside;
 use crate::aside;
-use crate::state_folder::{AtWork, Holder, LockError, StateFolder};
+use crate::state_folder::{AtWork, Holder, LockError, REPORTS, RESCUED, StateFolder};
 
 impl StateError {
     /// What to do next.
@@ -172,7 +172,7 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
              new one; a command is repeated; reports that only the former one had are in `{reports}`, where there were any: copy that folder onto \
              a stick for the hub; where nobody meant to replace the file, stop the service first (`systemctl stop outhaul-agent`), move what is \
              there now away, {back}",
-            reports = text::path(&saved.with_file_name("reports")),
+            reports = text::path(&saved.with_file_name(REPORTS)),
             back = put_back(path, saved)
         ),
         (true, Former::ReportsSaved { folder, .. }) => format!(
@@ -192,7 +192,7 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
             known_again(path)
         ),
         (false, Former::NotSaved(_) | Former::Lost(_)) => {
-            let reports = path.with_file_name("rescued").join("reports");
+            let reports = path.with_file_name(RESCUED).join(REPORTS);
             let first = match reports.exists() {
                 true => format!("copy `{}` onto a stick for the hub first; then ", text::path(&reports)),
                 false => String::new(),

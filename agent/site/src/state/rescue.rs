@@ -13,9 +13,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::folder_identity::FolderIdentity;
-use super::former::{DATABASE, FOLDER, Former, REPORTS};
+use super::former::{DATABASE, Former};
 use super::{SiteIdentity, StateError, doing, key, meta, outbox};
 use crate::durable::{self, at};
+use crate::state_folder::{REPORTS, RESCUED};
 
 /// Reports as they travel.
 const REPORTS_MODE: u32 = 0o644;
@@ -45,7 +46,7 @@ pub(super) fn save_shortened(db: &Connection, path: &Path) -> Former {
 }
 
 fn saved(db: &Connection, path: &Path, check: impl Fn(&Path) -> Result<(), StateError>) -> Former {
-    let folder = path.parent().unwrap_or(path).join(FOLDER);
+    let folder = path.parent().unwrap_or(path).join(RESCUED);
     remove_leftovers(&folder);
     note_numbers(db, path);
     // First what nobody can have again: where there is no space for all of it, the rest comes back with a backup, or a kit and a bundle.
@@ -378,7 +379,7 @@ mod tests {
             let Err(StateError::Shortened { former, .. }) = store.check_place() else {
                 unreachable!("it is shorter");
             };
-            let names: Vec<_> = durable::list(&folder.path().join(FOLDER)).unwrap();
+            let names: Vec<_> = durable::list(&folder.path().join(RESCUED)).unwrap();
             match (is_in_file, former) {
                 (false, Former::Rescued(saved)) => {
                     let found = Store::open(&saved).unwrap();
@@ -427,7 +428,7 @@ mod tests {
         let path = folder.path().join("agent.db");
         let store = Store::open(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        fs::write(folder.path().join(FOLDER), "a file").unwrap();
+        fs::write(folder.path().join(RESCUED), "a file").unwrap();
         let error = store.check_place().unwrap_err();
         assert!(matches!(
             &error,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
 
-use super::{AtWork, DATABASE_FILES, LOCK, RESTORING, StateFolder};
+use super::{AtWork, DATABASE_FILES, LOCK, RESCUED, RESTORING, StateFolder};
 use crate::aside;
 use crate::durable::{self, FileError, at};
 
@@ -22,7 +22,7 @@ pub const FOLDERS: [&str; 7] = [
     "generations",
     "roots",
     "identities",
-    "rescued",
+    RESCUED,
 ];
 /// Its folders for reconcilers and for what is served: whose files are in them is not checked.
 const FOLDERS_OF_PROGRAMS: [&str; 4] = ["kept", "ansible", "hook", "serve"];
@@ -112,7 +112,7 @@ impl StateFolder {
         if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
             return Ok(None);
         }
-        let first = self.root.join("rescued").join("left");
+        let first = self.root.join(RESCUED).join("left");
         let more = (2_u32..).map(|count| aside::ending(&first, &format!("-{count}")));
         let free = std::iter::once(first.clone()).chain(more);
         let folder = free.into_iter().find(|path| !aside::is_taken(path));
@@ -223,7 +223,7 @@ mod tests {
         for name in ["left", "left-2"] {
             fs::write(&wal, name).unwrap();
             let kept = state.keep_left_beside_database().unwrap().unwrap();
-            assert_eq!(kept, folder.path().join("rescued").join(name));
+            assert_eq!(kept, folder.path().join(RESCUED).join(name));
             assert_eq!(fs::read_to_string(kept.join("agent.db-wal")).unwrap(), name);
             assert!(!wal.exists());
         }

@@ -272,7 +272,7 @@ fn of_shortened(former: &Former) -> String {
 
 /// Which site it was, where `site.json` beside the database shows it.
 fn which_site(database: &Path) -> String {
-    let known = FolderIdentity::read(&database.with_file_name("site.json"));
+    let known = FolderIdentity::beside(database);
     known.map_or_else(String::new, |known| format!(" ({})", known.sentence()))
 }
 

@@ -3,13 +3,14 @@
 //! What comes in: the file. What goes out: what it has, where it can be read. It compares it with no database, and writes nothing but a
 //! higher number of reports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::name::Name;
 use serde::{Deserialize, Serialize};
 
 use super::to_json;
 use crate::durable::{self, FileError};
+use crate::state_folder::StateFolder;
 
 pub(crate) const FORMAT: &str = "outhaul.dev/site-identity/v1";
 /// A few short values.
@@ -43,16 +44,22 @@ impl FolderIdentity {
         (found.format == FORMAT).then_some(found)
     }
 
-    /// Notes in the file at `path` that at least `reports` reports were made under the numbering `epoch`, where it has fewer of the same one.
+    /// What the file beside `database` has.
+    pub(crate) fn beside(database: &Path) -> Option<Self> {
+        Self::read(&path_beside(database))
+    }
+
+    /// Notes in the file beside `database` that at least `reports` reports were made under the numbering `epoch`, where it has fewer of the same one.
     ///
     /// # Errors
     /// [`FileError`] where it cannot be written.
-    pub(crate) fn raise(path: &Path, epoch: &Name, reports: u64) -> Result<(), FileError> {
-        match Self::read(path) {
+    pub(crate) fn raise(database: &Path, epoch: &Name, reports: u64) -> Result<(), FileError> {
+        let path = path_beside(database);
+        match Self::read(&path) {
             Some(mut known) if known.epoch == *epoch && known.reports < reports => {
                 known.reports = reports;
                 let text = to_json(&known) + "\n";
-                durable::write(path, text.as_bytes(), durable::SECRET_MODE)
+                durable::write(&path, text.as_bytes(), durable::SECRET_MODE)
             }
             _ => Ok(()),
         }
@@ -73,4 +80,8 @@ impl FolderIdentity {
             self.site, self.fleet, self.reports
         )
     }
+}
+
+fn path_beside(database: &Path) -> PathBuf {
+    StateFolder::new(database.parent().unwrap_or(database)).identity()
 }

@@ -35,7 +35,7 @@ pub enum Former {
 /// or where that file is missing, the last one. None that is older than what this site worked with last.
 pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
     let folder = database.with_file_name(RESCUED);
-    let known = FolderIdentity::read(&database.with_file_name("site.json"));
+    let known = FolderIdentity::beside(database);
     let mut saved = durable::list(&folder).ok()?;
     saved.retain(|path| path.extension().is_some_and(|end| end == DATABASE));
     let Some(known) = known else {

@@ -85,11 +85,7 @@ fn note_numbers(db: &Connection, path: &Path) {
         match meta::<SiteIdentity>(db, key::SITE)? {
             Some(site) => {
                 let last = outbox::cursor(db)?.last;
-                Ok(FolderIdentity::raise(
-                    &path.with_file_name("site.json"),
-                    &site.epoch,
-                    last,
-                )?)
+                Ok(FolderIdentity::raise(path, &site.epoch, last)?)
             }
             None => Ok(()),
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::report::Ack;
 
 use crate::durable::{self, FileError};
-use crate::state::folder_identity::FolderIdentity;
+use crate::identity;
 use crate::state::{self, SiteIdentity, StateError, Store, key};
 use crate::state_folder::{REPORTS, RESCUED, StateFolder};
 
@@ -94,8 +94,7 @@ pub fn acknowledged(
         let of_it = all.iter().filter(|one| one.epoch == epoch);
         of_it.map(|one| one.last).max().unwrap_or(0)
     };
-    let before =
-        FolderIdentity::read(&state_folder.identity()).map_or(Vec::new(), |known| known.before);
+    let before = identity::read(state_folder).map_or(Vec::new(), |known| known.before);
     let is_former = |epoch: &str| before.iter().any(|before| before.as_str() == epoch);
     let covers = |one: &&RescuedReports| {
         acks.iter().any(|ack| {
@@ -132,7 +131,7 @@ fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, Fi
 /// # Errors
 /// [`StateError`] of the first that cannot be read or written; those of the others are written all the same.
 pub fn write_out(state_folder: &StateFolder, site: &SiteIdentity) -> Result<(), StateError> {
-    let saved = databases(&state_folder.root().join(RESCUED));
+    let saved = state::former::databases(&state_folder.root().join(RESCUED));
     // One that is damaged keeps the reports of no other back: all are tried before the first error is returned.
     let done: Vec<_> = saved
         .iter()
@@ -158,16 +157,6 @@ fn write_out_of(
 /// Removes what a process left here of a copy that it did not finish.
 pub fn tidy_up(state_folder: &StateFolder) {
     state::remove_leftovers(&state_folder.root().join(RESCUED));
-}
-
-/// The saved databases.
-fn databases(folder: &Path) -> Vec<PathBuf> {
-    let mut found = durable::list(folder).unwrap_or_default();
-    found.retain(|path| {
-        path.extension()
-            .is_some_and(|end| end == state::former::DATABASE)
-    });
-    found
 }
 
 #[cfg(test)]

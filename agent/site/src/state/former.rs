@@ -9,7 +9,7 @@ use crate::durable;
 use crate::state_folder::RESCUED;
 
 /// How the names of saved databases end.
-pub(crate) const DATABASE: &str = "db";
+pub(super) const DATABASE: &str = "db";
 
 /// What became of the database that a process worked with, where another one or none is at its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,7 @@ pub enum Former {
 pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
     let folder = database.with_file_name(RESCUED);
     let known = FolderIdentity::beside(database);
-    let mut saved = durable::list(&folder).ok()?;
-    saved.retain(|path| path.extension().is_some_and(|end| end == DATABASE));
+    let saved = databases(&folder);
     let Some(known) = known else {
         let modified = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified());
         return saved.into_iter().max_by_key(|path| modified(path).ok());
@@ -50,4 +49,11 @@ pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
     };
     let best = saved.into_iter().filter_map(of).max();
     best.map(|(_, _, path)| path)
+}
+
+/// The databases that are saved in `folder`.
+pub(crate) fn databases(folder: &Path) -> Vec<PathBuf> {
+    let mut found = durable::list(folder).unwrap_or_default();
+    found.retain(|path| path.extension().is_some_and(|end| end == DATABASE));
+    found
 }

@@ -180,11 +180,7 @@ fn write_reports(
         };
         // What leaves this site is known here before it does, also when the database is exchanged for an older copy.
         tidy::keep_identity(agent)?;
-        let site = &agent.site;
-        let name = format!(
-            "{}-{}-{}-{}.reports",
-            site.name, site.epoch, first.number, last.number
-        );
+        let name = outbox::file_name(&agent.site, first.number, last.number);
         let to = Path::new("reports").join(name);
         media.write(&to, &lines(&batch), MODE)?;
         agent.heartbeat.beat();

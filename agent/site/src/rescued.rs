@@ -6,15 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::name::Name;
 use outhaul_bundle::report::Ack;
 
 use crate::durable::{self, FileError};
 use crate::identity;
-use crate::state::{self, SiteIdentity, StateError, Store, key};
+use crate::state::{self, SiteIdentity, StateError, Store, key, outbox};
 use crate::state_folder::{REPORTS, RESCUED, StateFolder};
-
-/// How the names of such files end.
-const END: &str = ".reports";
 
 /// One file of reports, as `export` writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,16 +29,12 @@ pub struct RescuedReports {
 
 impl RescuedReports {
     /// By the name of the file, where it is one of `site`.
-    fn of(path: PathBuf, site: &str) -> Option<Self> {
+    fn of(path: PathBuf, site: &Name) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
-        let rest = name.strip_prefix(site)?.strip_prefix('-')?;
-        let mut parts = rest.strip_suffix(END)?.rsplitn(3, '-');
-        let last = parts.next()?.parse().ok()?;
-        let first = parts.next()?.parse().ok()?;
-        let epoch = parts.next().filter(|epoch| !epoch.is_empty())?.to_owned();
+        let (epoch, first, last) = outbox::of_file_name(name, site)?;
         Some(Self {
+            epoch: epoch.to_owned(),
             path,
-            epoch,
             first,
             last,
         })
@@ -66,7 +60,7 @@ pub fn folder(state_folder: &StateFolder) -> PathBuf {
 /// Every such file of `site`, by numbering and number.
 fn all(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedReports> {
     let found = durable::list(&folder(state_folder)).unwrap_or_default();
-    let of = |path: PathBuf| RescuedReports::of(path, site.name.as_str());
+    let of = |path: PathBuf| RescuedReports::of(path, &site.name);
     let mut all: Vec<_> = found.into_iter().filter_map(of).collect();
     all.sort_by(|one, other| (&one.epoch, one.first).cmp(&(&other.epoch, other.first)));
     all

@@ -171,6 +171,24 @@ pub fn waiting(
     Ok(waiting)
 }
 
+/// How the names of files with reports of a site end.
+const FILE_END: &str = ".reports";
+
+/// The name of a file with the reports `first` to `last` of `site`.
+pub fn file_name(site: &SiteIdentity, first: u64, last: u64) -> String {
+    format!("{}-{}-{first}-{last}{FILE_END}", site.name, site.epoch)
+}
+
+/// The numbering and the numbers of the first and the last report in a file of this name, where it is one of the site `site`.
+pub(crate) fn of_file_name<'a>(name: &'a str, site: &Name) -> Option<(&'a str, u64, u64)> {
+    let rest = name.strip_prefix(site.as_str())?.strip_prefix('-')?;
+    let mut parts = rest.strip_suffix(FILE_END)?.rsplitn(3, '-');
+    let last = parts.next()?.parse().ok()?;
+    let first = parts.next()?.parse().ok()?;
+    let epoch = parts.next().filter(|epoch| !epoch.is_empty())?;
+    Some((epoch, first, last))
+}
+
 /// Takes a hub's acknowledgement whose signature was verified: what it covers leaves the box.
 /// Returns how many rows left; an old or strange one changes nothing.
 ///

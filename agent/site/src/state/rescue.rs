@@ -263,7 +263,7 @@ pub(crate) fn write_reports(
             return Err(StateError::Value { what, problem });
         }
         let (first, last) = (first.number, last.number);
-        let name = format!("{}-{}-{first}-{last}.reports", site.name, site.epoch);
+        let name = outbox::file_name(site, first, last);
         let lines = batch.iter().map(|row| &row.envelope[..]);
         let mut bytes = lines.collect::<Vec<_>>().join(&b'\n');
         bytes.push(b'\n');

@@ -284,7 +284,7 @@ fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig, bool), Agen
 /// What a restore left that was interrupted at its end is removed; before that, what lies in the folder belongs to no site yet.
 fn refuse_interrupted_restore(state_folder: &StateFolder) -> Result<(), AgentError> {
     restore::finish(state_folder).map_err(StateError::from)?;
-    match restore::is_interrupted(state_folder) {
+    match state_folder.restore_is_begun() {
         false => Ok(()),
         true => Err(AgentError::Usage {
             message: format!(
@@ -293,7 +293,7 @@ fn refuse_interrupted_restore(state_folder: &StateFolder) -> Result<(), AgentErr
             ),
             help: format!(
                 "{}; where that backup is not to be had any more, move the whole folder aside, and repeat this command",
-                restore::begin_anew()
+                state::BEGIN_ANEW
             ),
         }),
     }

@@ -40,7 +40,7 @@ mod store;
 
 pub use error::StateError;
 pub use former::Former;
-pub(crate) use help::BEGIN_ANEW;
+pub use help::BEGIN_ANEW;
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
 pub use note::Note;

@@ -26,12 +26,10 @@ use crate::state::clock::{self, Clocks};
 use crate::state::generations;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, events, holds, key};
-use crate::state_folder::{RESCUED, StateFolder};
+use crate::state_folder::{RESCUED, RESTORING, StateFolder};
 
-/// Where a backup is put together, in the state folder.
-const BESIDE: &str = crate::state_folder::RESTORING;
 /// Names that may be in a state folder before a site is restored into it.
-const HARMLESS: [&str; 4] = ["lock", "lost+found", RESCUED, BESIDE];
+const HARMLESS: [&str; 4] = ["lock", "lost+found", RESCUED, RESTORING];
 
 /// What a restore is given besides the file.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ pub fn restore(
     let existed = root.exists();
     // Whoever is at work in it is said before what lies in it, and before a large file is read.
     state_folder.check_idle().map_err(StateError::from)?;
-    if is_at_its_end(root) {
+    if state_folder.restore_is_at_its_end() {
         return finished(state_folder, path, options);
     }
     occupied(root)?;
@@ -98,28 +96,12 @@ pub fn restore(
     };
     if done.is_err() {
         // The reason why it failed comes first.
-        let _ = durable::remove_tree(&root.join(BESIDE));
+        let _ = durable::remove_tree(&root.join(RESTORING));
         if !existed {
             let _ = durable::remove_tree(root);
         }
     }
     done
-}
-
-/// Whether a restore was interrupted when everything was in its place: the database comes last, and what is beside is removed after it.
-pub fn is_at_its_end(root: &Path) -> bool {
-    let beside = root.join(BESIDE);
-    beside.is_dir() && !beside.join("agent.db").exists() && root.join("agent.db").is_file()
-}
-
-/// What to do after a restore that was interrupted before the database was in its place.
-pub fn begin_anew() -> &'static str {
-    state::BEGIN_ANEW
-}
-
-/// Whether a restore was interrupted before the database was in its place.
-pub fn is_interrupted(state_folder: &StateFolder) -> bool {
-    state_folder.restore_is_begun()
 }
 
 /// Removes what a restore left that was interrupted when everything was in its place. Returns whether there was one.
@@ -128,10 +110,10 @@ pub fn is_interrupted(state_folder: &StateFolder) -> bool {
 /// [`FileError`] of what cannot be removed.
 pub fn finish(state_folder: &StateFolder) -> Result<bool, FileError> {
     let root = state_folder.root();
-    if !is_at_its_end(root) {
+    if !state_folder.restore_is_at_its_end() {
         return Ok(false);
     }
-    durable::remove_tree(&root.join(BESIDE))?;
+    durable::remove_tree(&root.join(RESTORING))?;
     durable::sync_folder(root)?;
     Ok(true)
 }
@@ -190,7 +172,7 @@ fn occupied(root: &Path) -> Result<(), BackupError> {
     if !root.exists() {
         return Ok(());
     }
-    let interrupted = root.join(BESIDE).exists() && !root.join("agent.db").exists();
+    let interrupted = root.join(RESTORING).exists() && !root.join("agent.db").exists();
     for path in durable::list(root)? {
         let name = path
             .file_name()
@@ -220,7 +202,7 @@ fn put_in(
     options: &Options<'_>,
 ) -> Result<Done, BackupError> {
     let (root, header) = (state_folder.root(), &checked.header);
-    let beside = root.join(BESIDE);
+    let beside = root.join(RESTORING);
     if beside.exists() {
         for left in durable::list(root)? {
             let name = left.file_name().and_then(|name| name.to_str());

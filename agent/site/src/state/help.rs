@@ -110,7 +110,7 @@ const NEW_KEY: &str = "move what is in its place out of the folder, if anything 
                        the centre writes one, `outhaul-agent enrol SITE.kit` takes it): that makes a new key, and keeps the database with the reports that \
                        wait";
 /// After a restore that was interrupted before its end.
-pub(crate) const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
+pub const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
                           what the first one left and begins anew";
 /// While one is at work.
 const AT_RESTORE: &str =

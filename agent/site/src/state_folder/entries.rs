@@ -87,13 +87,19 @@ impl StateFolder {
     }
 
     /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command again begins anew.
-    pub(crate) fn restore_is_begun(&self) -> bool {
+    pub fn restore_is_begun(&self) -> bool {
         self.has_restore() && !self.restore_is_at_work()
     }
 
     /// Whether a restore is at work that has not put the database in its place yet.
     pub(crate) fn restore_is_at_work(&self) -> bool {
         self.has_restore() && matches!(self.at_work(), AtWork::Command(_))
+    }
+
+    /// Whether a restore was interrupted when everything was in its place: the database comes last, and what is beside is removed after it.
+    pub fn restore_is_at_its_end(&self) -> bool {
+        let beside = self.root.join(RESTORING);
+        beside.is_dir() && !beside.join("agent.db").exists() && self.database().is_file()
     }
 
     fn has_restore(&self) -> bool {

@@ -13,7 +13,6 @@ use crate::roots::{self, KeptRoots};
 use crate::runner;
 use crate::state::{self, floors, holds, key};
 use crate::state_folder::AtWork;
-use outhaul_site::backup::restore;
 
 /// How many names stand in one sentence.
 const MAX_NAMED: usize = 10;
@@ -21,7 +20,7 @@ const MAX_NAMED: usize = 10;
 /// What a restore left that was interrupted when everything was in its place.
 pub(super) fn restoring(agent: &Agent) -> Option<Attention> {
     let is_at_work = matches!(agent.state_folder.at_work(), AtWork::Command(_));
-    (!is_at_work && restore::is_at_its_end(agent.state_folder.root())).then(|| {
+    (!is_at_work && agent.state_folder.restore_is_at_its_end()).then(|| {
         let message = "restoring this site from a backup was interrupted when everything was in its place: the site is restored, and only what the \
                        command wrote beside it (`restoring` in the state folder) is still there";
         let help = "start the service, or give `outhaul-agent apply`, which removes that and puts right what is missing on this host";

@@ -212,11 +212,10 @@ fn moved_back(path: &Path) -> String {
     if path.exists() {
         return String::new();
     }
-    let beside = ["agent.db-wal", "agent.db-shm"];
-    let left: Vec<_> = beside
-        .iter()
-        .filter(|name| path.with_file_name(name).exists())
-        .map(|name| format!("`{name}`"))
+    let beside = aside::BESIDE_DATABASE.map(|end| aside::ending(path, end));
+    let left = beside.iter().filter(|path| path.exists());
+    let left: Vec<_> = left
+        .filter_map(|path| Some(format!("`{}`", text::path(path.file_name()?.as_ref()))))
         .collect();
     let leave = match left.as_slice() {
         [] => String::new(),
@@ -268,7 +267,7 @@ fn rescued_help(path: &Path, saved: &Path) -> String {
 
 /// How a saved database becomes the one of this site again. What SQLite wrote beside the removed one would be put into it.
 fn put_back(path: &Path, saved: &Path) -> String {
-    let beside = |end: &str| text::quoted(path.with_file_name(format!("agent.db{end}")));
+    let beside = aside::BESIDE_DATABASE.map(|end| text::quoted(aside::ending(path, end)));
     let key = match path.with_file_name("site.key").exists() {
         true => "and start the service".to_owned(),
         false => format!(
@@ -276,9 +275,8 @@ fn put_back(path: &Path, saved: &Path) -> String {
         ),
     };
     format!(
-        "put the saved one in its place (`rm -f {wal} {shm} && mv {saved} {path}`), {key}",
-        wal = beside("-wal"),
-        shm = beside("-shm"),
+        "put the saved one in its place (`rm -f {beside} && mv {saved} {path}`), {key}",
+        beside = beside.join(" "),
         saved = text::quoted(saved),
         path = text::quoted(path)
     )

@@ -15,6 +15,7 @@ use rustix::process::{Pid, test_kill_process};
 use super::folder_identity::FolderIdentity;
 use super::former::{DATABASE, Former};
 use super::{SiteIdentity, StateError, doing, key, meta, outbox};
+use crate::aside;
 use crate::durable::{self, at};
 use crate::state_folder::{REPORTS, RESCUED};
 
@@ -215,9 +216,7 @@ fn copy(
     let written = written.and_then(|()| Ok(durable::rename(&part, &saved)?));
     if written.is_err() {
         for end in ["", "-journal"] {
-            let mut name = part.clone().into_os_string();
-            name.push(end);
-            let _ = durable::remove_file(Path::new(&name));
+            let _ = durable::remove_file(&aside::ending(&part, end));
         }
     }
     written.map(|()| saved)

@@ -18,6 +18,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{StateError, doing, migrate, place, rescue};
+use crate::aside;
 use crate::durable;
 use crate::same_file::SameFile;
 
@@ -277,9 +278,7 @@ fn same_file(database: &SameFile, longest: &Cell<u64>) -> Result<(), StateError>
 
 /// What is committed and stands beside a database only, in bytes.
 fn wal_bytes(path: &Path) -> u64 {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push("-wal");
-    std::fs::metadata(beside).map_or(0, |found| found.len())
+    std::fs::metadata(aside::ending(path, "-wal")).map_or(0, |found| found.len())
 }
 
 /// Refuses a database of which any page is damaged. SQLite looks at a page when it needs it: without this a command that needs only whole ones

@@ -301,9 +301,8 @@ fn refuse_interrupted_restore(state_folder: &StateFolder) -> Result<(), AgentErr
 
 /// The database, or a new one, before which what is left beside a lost one is kept.
 fn opened(state_folder: &StateFolder) -> Result<Store, AgentError> {
-    if let Some(kept) = state_folder
-        .keep_left_beside_database()
-        .map_err(StateError::from)?
+    if let Some(kept) =
+        rescued::keep_left_beside_database(state_folder).map_err(StateError::from)?
     {
         tracing::warn!(
             "what was left beside the database that is not there (`agent.db-wal` and the like) is kept in `{}`: where that database is found, put it \

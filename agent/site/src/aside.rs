@@ -31,9 +31,14 @@ pub fn free_name(path: &Path) -> PathBuf {
         let ends = BESIDE_DATABASE.iter().map(|end| ending(to, end));
         !ends.chain([to.clone()]).any(|to| is_taken(&to))
     };
-    let more = (2_u32..).map(|count| ending(&first, &format!("-{count}")));
-    let free = std::iter::once(first.clone()).chain(more).find(is_free);
-    free.unwrap_or(first)
+    first_free(&first, is_free)
+}
+
+/// The first name that is free of `first`, `first-2`, `first-3` and so on.
+pub(crate) fn first_free(first: &Path, is_free: impl Fn(&PathBuf) -> bool) -> PathBuf {
+    let more = (2_u32..).map(|count| ending(first, &format!("-{count}")));
+    let mut all = std::iter::once(first.to_owned()).chain(more);
+    all.find(is_free).unwrap_or_else(|| first.to_owned())
 }
 
 /// The command that moves what is at `path` out of the state folder.

@@ -1,4 +1,4 @@
-//! Reports of databases that were removed: saved in `rescued/reports`, and on their way to the hub.
+//! What is kept of databases that were removed: reports in `rescued/reports`, on their way to the hub, and what was left beside such a database.
 //!
 //! What comes in: the state folder, the site as its database has it, and acknowledgements whose signatures were verified. What goes out: the files
 //! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. They are written by
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::Ack;
 
+use crate::aside;
 use crate::durable::{self, FileError};
 use crate::identity;
 use crate::state::{self, SiteIdentity, StateError, Store, key, outbox};
@@ -148,6 +149,29 @@ fn write_out_of(
     }
 }
 
+/// Moves what SQLite wrote beside a database that is not there into a folder of its own in `rescued`, which is returned, if there is
+/// any: it would discard that with the database that it makes, and reports may be committed there only. Under their own names
+/// they belong to the database again that is put beside them.
+///
+/// # Errors
+/// [`FileError`]
+pub fn keep_left_beside_database(state_folder: &StateFolder) -> Result<Option<PathBuf>, FileError> {
+    let database = state_folder.database();
+    let left = aside::BESIDE_DATABASE.map(|end| aside::ending(&database, end));
+    if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
+        return Ok(None);
+    }
+    let first = state_folder.root().join(RESCUED).join("left");
+    let folder = aside::first_free(&first, |path| !aside::is_taken(path));
+    durable::make_folder(&folder)?;
+    for path in left.iter().filter(|path| aside::is_taken(path)) {
+        let name = path.file_name().unwrap_or_default();
+        durable::rename(path, &folder.join(name))?;
+    }
+    durable::sync_folder(state_folder.root())?;
+    Ok(Some(folder))
+}
+
 /// Removes what a process left here of a copy that it did not finish.
 pub fn tidy_up(state_folder: &StateFolder) {
     state::remove_leftovers(&state_folder.root().join(RESCUED));
@@ -158,6 +182,25 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn what_is_left_beside_a_lost_database_is_kept_each_time_and_of_one_that_is_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        let wal = folder.path().join("agent.db-wal");
+        assert_eq!(keep_left_beside_database(&state).unwrap(), None);
+        for name in ["left", "left-2"] {
+            fs::write(&wal, name).unwrap();
+            let kept = keep_left_beside_database(&state).unwrap().unwrap();
+            assert_eq!(kept, folder.path().join("rescued").join(name));
+            assert_eq!(fs::read_to_string(kept.join("agent.db-wal")).unwrap(), name);
+            assert!(!wal.exists());
+        }
+        fs::write(&wal, "frames").unwrap();
+        fs::write(state.database(), "rows").unwrap();
+        assert_eq!(keep_left_beside_database(&state).unwrap(), None);
+        assert!(wal.exists());
+    }
 
     #[test]
     fn a_damaged_saved_database_is_an_error_and_keeps_the_reports_of_no_other_back() {

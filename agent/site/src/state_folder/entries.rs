@@ -1,17 +1,16 @@
 //! What lies in a state folder: whether each entry is what it has to be, and whether it shows that a site was here.
 //!
-//! What comes in: the folder. What goes out: the first entry that is something else, as an error that names it, or nothing. It opens and follows none of them, and
-//! changes nothing but that it moves what is left of a database aside before a new one is made.
+//! What comes in: the folder. What goes out: the first entry that is something else, as an error that names it, or nothing. It opens and
+//! follows none of them, and changes nothing.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
 
 use super::{AtWork, DATABASE_FILES, LOCK, RESCUED, RESTORING, StateFolder};
-use crate::aside;
 use crate::durable::{self, FileError, at};
 
 /// The folders in which the agent itself makes, removes and reads files. The target of the folder reconciler is its owner's to choose.
@@ -106,32 +105,6 @@ impl StateFolder {
         self.root.join(RESTORING).is_dir() && !self.database().exists()
     }
 
-    /// Moves what SQLite wrote beside a database that is not there into a folder of its own in `rescued`, which is returned, if there is
-    /// any: it would discard that with the database that it makes, and reports may be committed there only. Under their own names
-    /// they belong to the database again that is put beside them.
-    ///
-    /// # Errors
-    /// [`FileError`]
-    pub fn keep_left_beside_database(&self) -> Result<Option<PathBuf>, FileError> {
-        let database = self.database();
-        let left = aside::BESIDE_DATABASE.map(|end| aside::ending(&database, end));
-        if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
-            return Ok(None);
-        }
-        let first = self.root.join(RESCUED).join("left");
-        let more = (2_u32..).map(|count| aside::ending(&first, &format!("-{count}")));
-        let free = std::iter::once(first.clone()).chain(more);
-        let folder = free.into_iter().find(|path| !aside::is_taken(path));
-        let folder = folder.unwrap_or(first);
-        durable::make_folder(&folder)?;
-        for path in left.iter().filter(|path| aside::is_taken(path)) {
-            let name = path.file_name().unwrap_or_default();
-            durable::rename(path, &folder.join(name))?;
-        }
-        durable::sync_folder(&self.root)?;
-        Ok(Some(folder))
-    }
-
     /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that
     /// they hold open. Closing the folder would make that ours.
     ///
@@ -218,25 +191,6 @@ mod tests {
         fs::write(state.database(), "rows").unwrap();
         let refused = state.check().unwrap_err().help();
         assert!(refused.contains("put nothing in its place"), "{refused}");
-    }
-
-    #[test]
-    fn what_is_left_beside_a_lost_database_is_kept_each_time_and_of_one_that_is_there_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = StateFolder::new(folder.path());
-        let wal = folder.path().join("agent.db-wal");
-        assert_eq!(state.keep_left_beside_database().unwrap(), None);
-        for name in ["left", "left-2"] {
-            fs::write(&wal, name).unwrap();
-            let kept = state.keep_left_beside_database().unwrap().unwrap();
-            assert_eq!(kept, folder.path().join(RESCUED).join(name));
-            assert_eq!(fs::read_to_string(kept.join("agent.db-wal")).unwrap(), name);
-            assert!(!wal.exists());
-        }
-        fs::write(&wal, "frames").unwrap();
-        fs::write(state.database(), "rows").unwrap();
-        assert_eq!(state.keep_left_beside_database().unwrap(), None);
-        assert!(wal.exists());
     }
 
     #[test]

@@ -229,19 +229,22 @@ impl BundleRepository {
             listed.index.digest.hex()
         );
         let short = format!("{path}.zst");
-        let unusable = match self.compressed_index(&short, listed) {
+        let (unusable, not_given) = match self.compressed_index(&short, listed) {
             Ok(Some(bytes)) => return Ok(bytes),
-            Ok(None) => None,
-            Err(Unusable::Content(problem)) => Some(format!("`{short}`: {problem}")),
-            Err(Unusable::NotGiven(error)) => return self.plain_index(&path, listed, error),
+            Ok(None) => (None, None),
+            Err(Unusable::Content(problem)) => (Some(format!("`{short}`: {problem}")), None),
+            Err(Unusable::NotGiven(error)) => (None, Some(error)),
         };
         let refused = |rule, message: String| {
             let both = unusable.iter().cloned().chain([message]);
             let both = both.collect::<Vec<_>>().join("; ");
             AgentError::refused(&self.name, rule, both)
         };
-        let bytes = self.client.get(&path, listed.index.size)?;
-        let bytes = bytes.ok_or_else(|| refused("missing", format!("`{path}` is missing")))?;
+        let Some(bytes) = self.client.get(&path, listed.index.size)? else {
+            // What keeps back the compressed one passes: a server that has only that is asked again.
+            let missing = || refused("missing", format!("`{path}` is missing"));
+            return Err(not_given.unwrap_or_else(missing));
+        };
         let found = Digest::of(&bytes);
         if found != listed.index.digest {
             return Err(refused(
@@ -256,29 +259,9 @@ impl BundleRepository {
                 self.name
             );
         }
-        Ok(bytes)
-    }
-
-    /// The index itself, where its compressed form did not come: what keeps one back may keep back the other, and passes. A server that has
-    /// only the compressed one is asked again.
-    fn plain_index(
-        &self,
-        path: &str,
-        listed: &ListedIndex,
-        compressed: AgentError,
-    ) -> Result<Vec<u8>, AgentError> {
-        let Some(bytes) = self.client.get(path, listed.index.size)? else {
-            return Err(compressed);
-        };
-        let found = Digest::of(&bytes);
-        if found != listed.index.digest {
-            let message = format!("`{path}` has the digest {found}");
-            return Err(AgentError::refused(&self.name, "digest", message));
+        if let Some(error) = not_given {
+            tracing::debug!("{}: the index itself was downloaded: {error}", self.name);
         }
-        tracing::debug!(
-            "{}: the index itself was downloaded: {compressed}",
-            self.name
-        );
         Ok(bytes)
     }
 

@@ -138,7 +138,9 @@ fn is_root(bytes: &[u8], version: u64, next: Option<&(String, Vec<u8>)>) -> bool
     };
     let mut passed = Vec::new();
     let followed = match next {
-        Some(next) => walk.update_root(&One(next), &mut |root| passed.push(root.version)),
+        Some(next) => walk.update_root(&BTreeMap::from([next.clone()]), &mut |root| {
+            passed.push(root.version)
+        }),
         None => {
             passed.push(walk.set().root().version);
             Ok(())
@@ -146,17 +148,6 @@ fn is_root(bytes: &[u8], version: u64, next: Option<&(String, Vec<u8>)>) -> bool
     };
     let expected = if next.is_some() { 2 } else { 1 };
     followed.is_ok() && passed.first() == Some(&version) && passed.len() == expected
-}
-
-/// One file as a source.
-#[derive(Debug)]
-struct One<'a>(&'a (String, Vec<u8>));
-
-impl MetadataSource for One<'_> {
-    fn fetch(&self, name: &str, _max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
-        let (own, bytes) = self.0;
-        Ok((own == name).then(|| bytes.clone()))
-    }
 }
 
 /// A root, where one can be read.

@@ -12,7 +12,7 @@ use outhaul_test_kit::folder::fill;
 use outhaul_tests::{program, run_compared};
 use serde_json::Value;
 
-use super::system::SystemFixture;
+use super::system::{SystemFixture, TO_STICK};
 
 mod hostile;
 mod outside;
@@ -269,19 +269,7 @@ fn what_was_kept_is_compared_with_what_it_was_rendered_from() {
             "\ndata:\n  GREETING: Hi\n",
         );
     });
-    fixture.plane(
-        1,
-        "bundle",
-        "dev",
-        &[
-            "--fleet",
-            "fleet",
-            "--passphrase-file",
-            "passphrase",
-            "--out",
-            "stick",
-        ],
-    );
+    fixture.plane(1, "bundle", "dev", &TO_STICK);
     fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
     fixture.agent("edge-1", 0, &["import", "stick"]);
     fixture.home("edge-1");

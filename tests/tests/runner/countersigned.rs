@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use outhaul_test_kit::folder::paths;
 use serde_json::Value;
 
-use super::system::SystemFixture;
+use super::system::{SystemFixture, TO_STICK};
 
 /// A control plane, a fleet and a site that took number 1.
 fn first_bundle() -> SystemFixture {
@@ -43,14 +43,7 @@ fn greet(fixture: &SystemFixture, greeting: &str) {
 }
 
 fn bundle(fixture: &SystemFixture, code: i32, more: &[&str]) -> Value {
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-    ];
+    let keys = TO_STICK;
     let json = ["--output", "json"];
     let ran = fixture.plane(code, "bundle", "dev", &[&keys[..], &json, more].concat());
     match outhaul_tests::result(&ran.stdout) {
@@ -332,14 +325,7 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
     });
     fs::remove_file(lost.unwrap()).unwrap();
     greet(&fixture, "hello");
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-    ];
+    let keys = TO_STICK;
     let reported = fixture.plane(1, "bundle", "dev", &keys).stderr;
     let (_, command) = reported
         .split_once("`outhaul-signer revoke fleet ")

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use outhaul_tests::{available_or_skip, isolated_or_skip, program, run_script};
 
 use super::cluster::{SITE, follow_the_example};
-use super::system::SystemFixture;
+use super::system::{SystemFixture, TO_STICK};
 
 mod charts;
 mod damage;
@@ -317,14 +317,7 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
     with_image(&fixture, &name);
 
     // A host of this machine is not asked because a team's manifest names it.
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-    ];
+    let keys = TO_STICK;
     let refused = fixture.plane(1, "bundle", "dev", &keys);
     assert!(refused.stderr.contains(&name), "{}", refused.everything());
     let allowed = [&keys[..], &["--allow-host", &registry.address]].concat();

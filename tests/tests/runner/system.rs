@@ -1,7 +1,7 @@
 //! A folder with git repositories, a fleet, a hub and sites, in which commands are typed.
 //!
 //! What comes in: commands as a user types them. What goes out: what they printed. Everything lies below
-//! one temporary folder, git knows nothing of the user's own settings, and the hub ends with its scene.
+//! one temporary folder, git knows nothing of the user's own settings, and the hub ends with its test.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,17 @@ use std::process::{Child, Command, Stdio};
 use outhaul_test_kit::folder;
 use outhaul_tests::{Ran, program, run_expecting};
 
-/// The place where a story plays.
+/// Options with which `outhaul bundle` signs with the fleet's keys, and writes onto the stick.
+pub const TO_STICK: [&str; 6] = [
+    "--fleet",
+    "fleet",
+    "--passphrase-file",
+    "passphrase",
+    "--out",
+    "stick",
+];
+
+/// A folder for one test, and what its commands are given.
 pub struct SystemFixture {
     folder: tempfile::TempDir,
     /// What every command gets that reads a control plane.
@@ -44,7 +54,7 @@ impl SystemFixture {
         self.folder.path().join(name)
     }
 
-    /// A command that knows of this scene only.
+    /// A command with the settings of this folder alone.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command

@@ -14,7 +14,7 @@ use outhaul_tests::{isolated_or_skip, run_script};
 
 use super::{Registry, at_plain_mirror, crane_or_skip, program, push, with_image};
 use crate::cluster::{SITE, follow_the_example};
-use crate::system::SystemFixture;
+use crate::system::{SystemFixture, TO_STICK};
 
 /// Serves the files of a folder until the test ends; its address, as `localhost:PORT`.
 fn file_server(folder: PathBuf) -> String {
@@ -107,16 +107,7 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
     let charts = file_server(fixture.path("charts"));
     let url = format!("http://{charts}/stable");
     let archive = fs::read(fixture.path("charts/stable/app-1.2.3+site.tgz")).unwrap();
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &registry.address,
-    ];
+    let keys = [&TO_STICK[..], &["--allow-host", &registry.address]].concat();
     let allowed = [&keys[..], &["--allow-host", &charts]].concat();
 
     // A host of this machine is not asked because a team's manifest names it.
@@ -336,16 +327,7 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
     package(&fixture, &helm, "\"$HELM\" create app >/dev/null");
     let charts = file_server(fixture.path("charts"));
     let url = format!("http://{charts}/stable");
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &charts,
-    ];
+    let keys = [&TO_STICK[..], &["--allow-host", &charts]].concat();
     for (chart, version, expected) in [
         (
             "app",

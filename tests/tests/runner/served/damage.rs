@@ -49,14 +49,7 @@ impl Site {
     }
 
     pub fn try_bundle(&self, code: i32, more: &[&str]) -> outhaul_tests::Ran {
-        let keys = [
-            "--fleet",
-            "fleet",
-            "--passphrase-file",
-            "passphrase",
-            "--out",
-            "stick",
-        ];
+        let keys = TO_STICK;
         let allowed = ["--allow-host", &self.address];
         let arguments = [&keys[..], &allowed, more].concat();
         self.scene.plane(code, "bundle", "dev", &arguments)

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::signed::cosign_or_skip;
 use super::{Registry, at_plain_mirror, crane_or_skip, push, with_image};
 use crate::cluster::{SITE, follow_the_example};
-use crate::system::SystemFixture;
+use crate::system::{SystemFixture, TO_STICK};
 
 mod attacks;
 
@@ -81,17 +81,8 @@ impl Scene {
         format!("{}/team/stock-report@{digest}", self.address)
     }
 
-    fn keys(&self) -> [&str; 8] {
-        [
-            "--fleet",
-            "fleet",
-            "--passphrase-file",
-            "passphrase",
-            "--out",
-            "stick",
-            "--allow-host",
-            &self.address,
-        ]
+    fn keys(&self) -> Vec<&str> {
+        [&TO_STICK[..], &["--allow-host", &self.address]].concat()
     }
 
     fn bundle(&self, code: i32) -> String {

@@ -11,7 +11,7 @@ use outhaul_tests::{available_or_skip, isolated_or_skip, run_script, workspace_r
 
 use super::{Registry, crane_or_skip, pull, with_image};
 use crate::cluster::{SITE, follow_the_example};
-use crate::system::SystemFixture;
+use crate::system::{SystemFixture, TO_STICK};
 
 /// Pushes an image whose one layer holds the documents and `text`, written at `at_s`; its digest.
 fn push(fixture: &SystemFixture, crane: &Path, name: &str, text: &str, at_s: u32) -> String {
@@ -49,16 +49,7 @@ fn a_rebuilt_layer_in_gzip_travels_as_what_changed_and_is_pulled_by_its_digest()
     let name = format!("{}/team/stock-report:1.4.0", registry.address);
     let first = push(&fixture, &crane, &name, "first", 1);
     with_image(&fixture, &name);
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &registry.address,
-    ];
+    let keys = [&TO_STICK[..], &["--allow-host", &registry.address]].concat();
     fixture.plane(0, "bundle", "dev", &keys);
     fixture.carry(SITE);
     let second = push(&fixture, &crane, &name, "second", 2);

@@ -151,14 +151,7 @@ fn another_repository_s_submodule_is_one_assignment_s_finding_and_a_lost_commit_
     scene.git("other", &["checkout", "--quiet", "dev"]);
     scene.git("other", &["update-index", "--add", "--cacheinfo", &entry]);
     scene.git("other", &["commit", "--quiet", "-m", "a submodule"]);
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-    ];
+    let keys = TO_STICK;
     let reported = scene.plane(1, "bundle", "dev", &keys);
     for words in ["`sub2`", OTHER, "submodule", "second", "not-collected"] {
         assert!(

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{Registry, crane_or_skip, with_image};
 use crate::cluster::{SITE, follow_the_example};
-use crate::system::SystemFixture;
+use crate::system::{SystemFixture, TO_STICK};
 
 /// Pushes an image with the databases of `root`; on top a layer with `note`, which removes the documentation. Its digest.
 fn push(fixture: &SystemFixture, (crane, root): (&Path, &Path), name: &str, note: &str) -> String {
@@ -114,17 +114,10 @@ fn an_images_packages_are_in_the_bundle_as_dpkg_lists_them_and_a_scanner_reads_t
     with_image(&fixture, &name);
     let scanner = with_scanner(&fixture);
     let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &registry.address,
-        "--scanner",
-        &scanner,
-    ];
+        &TO_STICK[..],
+        &["--allow-host", &registry.address, "--scanner", &scanner],
+    ]
+    .concat();
     fixture.plane(0, "bundle", "dev", &keys);
     let file = "stick/dev-store-1.outhaul";
     let verify = ["verify", file, "--fleet", "fleet", "--attestations", "said"];

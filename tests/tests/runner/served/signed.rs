@@ -12,7 +12,7 @@ use outhaul_tests::{available_or_skip, isolated_or_skip, run_script, skipped};
 
 use super::{Registry, at_plain_mirror, crane_or_skip, push, with_image};
 use crate::cluster::{SITE, follow_the_example};
-use crate::system::SystemFixture;
+use crate::system::{SystemFixture, TO_STICK};
 
 #[track_caller]
 pub(super) fn cosign_or_skip() -> Option<PathBuf> {
@@ -108,16 +108,7 @@ fn an_image_travels_only_when_a_key_of_the_policy_signed_it_and_its_signature_tr
     pair(&fixture, &program, "other");
     let team = format!("{}/team/*", registry.address);
     wanted(&fixture, &team, "press");
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &address,
-    ];
+    let keys = [&TO_STICK[..], &["--allow-host", &address]].concat();
     let bundle = |code: i32| fixture.plane(code, "bundle", "dev", &keys).everything();
 
     let unsigned = bundle(1);
@@ -206,16 +197,7 @@ fn a_signature_of_the_older_form_travels_under_its_tag_and_an_image_that_no_entr
     with_image(&fixture, &name);
     pair(&fixture, &program, "press");
     wanted(&fixture, "registry.example/*", "press");
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &registry.address,
-    ];
+    let keys = [&TO_STICK[..], &["--allow-host", &registry.address]].concat();
     let made = fixture.plane(0, "bundle", "dev", &keys).everything();
     assert!(
         made.contains(&format!("image `{name}` is not verified")),

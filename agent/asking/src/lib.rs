@@ -65,9 +65,9 @@ pub fn can_ask(one: &AskConfig, cluster: &KubernetesConfig) -> Result<(), ApplyE
         (None, Some(object), _) => condition::can_ask(object, cluster),
         (None, None, Some(program)) => {
             let program = Path::new(program);
-            hook::started(program, None)?;
-            return hook::runnable(program)
-                .map_err(|lacks| health_error(one, lacks.problem, &lacks.way_out));
+            hook::runnable(program, None)
+                .map_err(|lacks| health_error(one, lacks.problem, &lacks.way_out))?;
+            return hook::started(program, None).map(drop);
         }
         (None, None, None) => Ok(()),
     };
@@ -80,7 +80,7 @@ pub fn cannot_ask(one: &AskConfig, problem: String) -> ApplyError {
         .program
         .first()
         .filter(|_| one.url.is_none() && one.object.is_none());
-    let lacks = lacks.and_then(|program| hook::runnable(Path::new(program)).err());
+    let lacks = lacks.and_then(|program| hook::runnable(Path::new(program), None).err());
     let what = match (&one.url, &one.object, &lacks) {
         (Some(_), _, _) => "put what is named there in its place",
         (None, Some(_), _) => {
@@ -110,6 +110,10 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
     if let Err(error) = durable::make_folder(locks) {
         return Answered::Unasked(error.to_string());
     }
+    // What the system says of a script without its interpreter is that the script is not there.
+    if let Err(lacks) = hook::runnable(Path::new(program), None) {
+        return Answered::Unasked(lacks.problem);
+    }
     // Whoever may change it decides what runs on this host.
     let file = match hook::started(Path::new(program), None) {
         Ok(Some(file)) => file,
@@ -119,10 +123,6 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
         }
         Err(error) => return Answered::Unasked(error.to_string()),
     };
-    // What the system says of a script without its interpreter is that the script is not there.
-    if let Err(lacks) = hook::runnable(&file) {
-        return Answered::Unasked(lacks.problem);
-    }
     let mut command = Command::new(file);
     command.args(arguments).current_dir("/");
     let bounds = RunLimits {

@@ -84,13 +84,14 @@ impl Ansible {
         };
         let gone = || playbook::gone(Path::new("python3"), "no working Python 3 was found");
         let python = python.as_deref().ok_or_else(gone)?;
-        hook::started(python, None)?.ok_or_else(gone)
+        hook::startable(python, None)?.ok_or_else(gone)
     }
 
     /// `ansible-playbook`, looked at in the same way.
     fn program(&self) -> Result<PathBuf, ApplyError> {
         let program = &self.config.playbook_program;
-        hook::started(program, None)?.ok_or_else(|| playbook::gone(program, "it is not installed"))
+        hook::startable(program, None)?
+            .ok_or_else(|| playbook::gone(program, "it is not installed"))
     }
 
     fn run(

@@ -86,12 +86,12 @@ pub enum ApplyError {
     /// The agent was asked to stop while it waited.
     #[error("stopped on request")]
     Stopped,
-    /// The site's file with the password of vaults, which others may change.
+    /// The site's file with the password of vaults, which others may change, or which is a program that would not start.
     #[error("`vault_password_file` `{}` is not used: {problem}", path.display())]
     Vault {
         /// The file.
         path: std::path::PathBuf,
-        /// Who may change it.
+        /// Who may change it, or what lacks.
         problem: String,
         /// What to do next.
         help: String,

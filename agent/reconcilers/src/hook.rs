@@ -27,7 +27,7 @@ mod program;
 mod question;
 mod runnable;
 
-pub use program::{Changeable, LOOK_FIRST, changeable_by_others, started};
+pub use program::{Changeable, LOOK_FIRST, changeable_by_others, startable, started};
 pub use runnable::{NotRunnable, runnable};
 
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};

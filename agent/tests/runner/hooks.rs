@@ -463,3 +463,36 @@ fn on_a_site_in_two_halves_the_helper_runs_the_program() {
     let status = site.status();
     assert_eq!(status["assignments"][0]["status"], "compliant", "{status}");
 }
+
+#[test]
+fn a_script_that_the_system_would_not_start_is_named_before_anything_is_applied() {
+    let centre = Centre::new();
+    let site = site_with(&centre, &[]);
+    let bundle = centre.publish(&Draft::hello("one").reconciler("presses"));
+    let good = fs::read_to_string(path(&site)).unwrap();
+    let refused = |first: &str, words: &[&str]| {
+        fs::write(path(&site), good.replacen("#!/bin/sh\n", first, 1)).unwrap();
+        for command in ["plan", "import"] {
+            let words = [&["the hook program", "would not start"], words].concat();
+            assert_reports(&site.run(&[command, bundle.to_str().unwrap()]), 3, &words);
+        }
+        assert!(messages(&site, "ready").is_empty(), "it was not started");
+    };
+    refused("#!/nope\n", &["`/nope`, is not there"]);
+    for env in ["/usr/bin/env ", "/usr/bin/env -S "] {
+        let first = format!("#!{env}no-such-program\n");
+        refused(
+            &first,
+            &["by `no-such-program`", "install `no-such-program`"],
+        );
+    }
+    let crlf = ["line ends of Windows (CRLF)", "`sed -i 's/\\r$//' "];
+    refused("#!/bin/sh\r\n", &crlf);
+    // What is told to type works.
+    let typed = format!("sed -i 's/\\r$//' '{}'", path(&site).display());
+    let mended = std::process::Command::new("sh")
+        .args(["-c", &typed])
+        .status();
+    assert!(mended.unwrap().success());
+    site.take(&bundle);
+}

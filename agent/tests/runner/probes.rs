@@ -88,6 +88,17 @@ fn a_probe_that_cannot_be_run_is_found_before_anything_is_applied() {
         refused("the interpreter of ");
     }
     refused("or name one that is there in the first line of");
+    for line in [
+        "/usr/bin/env no-such-program",
+        "/usr/bin/env -S no-such-program -u",
+    ] {
+        fs::write(&probe, format!("#!{line}\n")).unwrap();
+        refused("is to be run by `no-such-program`, as its first line says");
+        refused("install `no-such-program`");
+    }
+    fs::write(&probe, "#!/bin/sh\r\nexit 0\r\n").unwrap();
+    refused("line ends of Windows (CRLF)");
+    refused("`sed -i 's/\\r$//' ");
     // The kernel may have been given what starts other kinds of files.
     let kinds = fs::read_dir("/proc/sys/fs/binfmt_misc").map_or(0, Iterator::count);
     if kinds <= 2 {

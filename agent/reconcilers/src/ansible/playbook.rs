@@ -4,6 +4,7 @@
 //! the end of what was printed, as [`watched`] kept it. It decides nothing about the results.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -253,6 +254,9 @@ pub fn python(set: Option<&Path>) -> Result<Option<PathBuf>, ApplyError> {
         let Some(python) = hook::started(python, None)? else {
             continue;
         };
+        if hook::runnable(&python, None).is_err() {
+            continue;
+        }
         let mut command = Command::new(&python);
         command.args(["-c", "import json"]).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -276,16 +280,23 @@ pub fn vault(config: &AnsibleConfig) -> Result<Option<&Path>, ApplyError> {
         return Ok(None);
     };
     durable::read(vault, MAX_VAULT_BYTES)?;
+    let refused = |problem, help| ApplyError::Vault {
+        path: vault.to_owned(),
+        problem,
+        help: format!("{help}; then repeat the command"),
+    };
+    let is_program = vault
+        .metadata()
+        .is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
+    if is_program && let Err(lacks) = hook::runnable(vault, None) {
+        return Err(refused(lacks.problem, lacks.way_out));
+    }
     match hook::changeable_by_others(vault, None) {
         None => Ok(Some(vault)),
-        Some(hook::Changeable { problem, way_out }) => Err(ApplyError::Vault {
-            path: vault.to_owned(),
-            problem,
-            help: format!(
-                "{}, then {way_out}; then repeat the command",
-                hook::LOOK_FIRST
-            ),
-        }),
+        Some(hook::Changeable { problem, way_out }) => {
+            let help = format!("{}, then {way_out}", hook::LOOK_FIRST);
+            Err(refused(problem, help))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the system starts when it starts a script: the program that its first line names.
 //!
-//! What comes in: a file, and where `env` looks for programs. What goes out: the interpreter's file, or that the line
+//! What comes in: a file, and where `env` looks for programs. What goes out: the interpreter's file, that there is none, or that the line
 //! cannot be followed. It reads a bounded beginning of the file, starts nothing, and says nothing about whose file it is.
 
 use std::fs::File;
@@ -16,10 +16,19 @@ const MAX_LINE_BYTES: u64 = 4096;
 /// What a file is started with.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Interpreter {
-    /// It is no script, cannot be executed or read, or `env` finds no such program: nothing but the file itself is started.
+    /// It is no script, or cannot be executed or read: nothing but the file itself is started.
     Itself,
     /// These files, the first by the system and the second by `env`.
     Files(Vec<PathBuf>),
+    /// `env` is started, and finds no program of this name.
+    Absent {
+        /// The file of `env`.
+        env: PathBuf,
+        /// What it looks for.
+        name: String,
+    },
+    /// The first line ends with a carriage return, which the system takes for a part of the name or of the argument.
+    CarriageReturn,
     /// Which program it names cannot be known: its first line.
     Unknown(String),
 }
@@ -29,6 +38,9 @@ pub fn of(program: &Path, path: Option<&str>) -> Interpreter {
     let Some(line) = first_line(program) else {
         return Interpreter::Itself;
     };
+    if line.ends_with('\r') {
+        return Interpreter::CarriageReturn;
+    }
     let (named, argument) = match line.split_once([' ', '\t']) {
         Some((named, argument)) => (named, argument.trim_matches([' ', '\t'])),
         None => (line.as_str(), ""),
@@ -37,14 +49,20 @@ pub fn of(program: &Path, path: Option<&str>) -> Interpreter {
     if !named.is_absolute() {
         return Interpreter::Unknown(line);
     }
-    let mut files = vec![named.to_owned()];
-    if named.file_name().is_some_and(|name| name == "env") {
-        match of_env(argument) {
-            None => return Interpreter::Unknown(line),
-            Some(name) => files.extend(watched::found(Path::new(name), path)),
-        }
+    let env = named.to_owned();
+    if env.file_name().is_none_or(|name| name != "env") {
+        return Interpreter::Files(vec![env]);
     }
-    Interpreter::Files(files)
+    let Some(name) = of_env(argument) else {
+        return Interpreter::Unknown(line);
+    };
+    match watched::found(Path::new(name), path) {
+        Some(found) => Interpreter::Files(vec![env, found]),
+        None => Interpreter::Absent {
+            env,
+            name: name.to_owned(),
+        },
+    }
 }
 
 /// What follows `#!` in the first line of a file that may be executed.
@@ -109,8 +127,21 @@ mod tests {
         let env = files(&["/usr/bin/env", "python9"]);
         assert_eq!(of("#!/usr/bin/env python9\n"), env);
         assert_eq!(of("#!/usr/bin/env -S LANG=C python9 -u\n"), env);
-        let none = files(&["/usr/bin/env"]);
-        assert_eq!(of("#!/usr/bin/env no-such-program\n"), none);
+        for none in [
+            "no-such-program",
+            "-S no-such-program -u",
+            "/no/such/program",
+        ] {
+            let found = of(&format!("#!/usr/bin/env {none}\n"));
+            let name = none.trim_start_matches("-S ").trim_end_matches(" -u");
+            let env = "/usr/bin/env".into();
+            let name = name.to_owned();
+            assert_eq!(found, Interpreter::Absent { env, name });
+        }
+        for line in ["/bin/sh", "/bin/sh -e", "/usr/bin/env python9"] {
+            let found = of(&format!("#!{line}\r\necho\r\n"));
+            assert_eq!(found, Interpreter::CarriageReturn, "{line}");
+        }
         for unknown in [
             "venv/bin/python",
             "/usr/bin/env -i python9",

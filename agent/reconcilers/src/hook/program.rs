@@ -18,6 +18,7 @@ use outhaul_kit::text::quoted;
 use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
 use super::interpreter::{self, Interpreter};
 use super::members;
+use super::runnable::runnable;
 use crate::error::ApplyError;
 use crate::line;
 use crate::settings::HookConfig;
@@ -93,6 +94,14 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
         ));
     }
     let path = config.environment.get("PATH").map_or(PATH, String::as_str);
+    // The system says of a script without its interpreter that the script is not there.
+    if let Err(lacks) = runnable(&program, Some(path)) {
+        let problem = format!(
+            "the hook program `{shown}` would not start: {}",
+            lacks.problem
+        );
+        return Err(unusable(problem, &lacks.way_out));
+    }
     if let Some(Changeable { problem, way_out }) = changeable_by_others(set, Some(path)) {
         return Err(unusable(
             format!("the hook program `{shown}` is not started: {problem}"),
@@ -135,7 +144,20 @@ pub fn changeable_by_others(path: &Path, search: Option<&str>) -> Option<Changea
             Interpreter::Files(files) if depth < MOST_INTERPRETERS => {
                 scripts.extend(files.into_iter().map(|file| (file, depth + 1)));
             }
-            Interpreter::Files(_) => {
+            Interpreter::Absent { env, .. } if depth < MOST_INTERPRETERS => {
+                scripts.push((env, depth + 1));
+            }
+            // Whoever starts it says first why the system would not.
+            Interpreter::CarriageReturn => {
+                return Some(about(Changeable {
+                    problem: format!(
+                        "the first line of `{}` ends with a carriage return, and whose file that names was not looked at",
+                        file.display()
+                    ),
+                    way_out: format!("`sed -i 's/\\r$//' {}`", quoted(&file)),
+                }));
+            }
+            Interpreter::Files(_) | Interpreter::Absent { .. } => {
                 return Some(about(Changeable {
                     problem: format!(
                         "`{}` has an interpreter that is itself a script, more than {MOST_INTERPRETERS} deep",
@@ -213,6 +235,24 @@ pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, Ap
         problem: format!("it is not started: {problem}"),
         help: format!("{LOOK_FIRST}, then {way_out}; then repeat the command"),
     })
+}
+
+/// The same as [`started`], for a program that the system would start: it is of a kind that this machine knows, and its interpreter is there.
+///
+/// # Errors
+/// [`ApplyError::Program`] where others may change it, or where it would not start; `None` where there is none.
+pub fn startable(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, ApplyError> {
+    let Some(found) = watched::found(program, path) else {
+        return Ok(None);
+    };
+    match runnable(&found, path) {
+        Ok(()) => started(program, path),
+        Err(lacks) => Err(ApplyError::Program {
+            program: program.display().to_string(),
+            problem: format!("it would not start: {}", lacks.problem),
+            help: format!("{}; then repeat the command", lacks.way_out),
+        }),
+    }
 }
 
 /// What comes before the command that ends it.

@@ -1,7 +1,7 @@
 //! Whether the system would start a program, without starting it.
 //!
-//! What comes in: a program's path. What goes out: nothing, or what lacks and what to do: the file or its interpreter is not there or may not
-//! be executed, or the file is of no kind that this machine starts. It reads a bounded beginning of each file. Whose files they are, `program`
+//! What comes in: a program's path, and where `env` looks for others. What goes out: nothing, or what lacks and what to do: the file or its
+//! interpreter is not there or may not be executed, or the file is of no kind that this machine starts. It reads a bounded beginning of each file. Whose files they are, `program`
 //! knows.
 
 use std::fs::{self, File};
@@ -33,19 +33,26 @@ pub struct NotRunnable {
 }
 
 /// What the system starts for a program named by its path, whoever may change it: whether all of it is there, may be executed by this user, and is
-/// of a kind that this machine starts.
+/// of a kind that this machine starts. `search` is where `env` looks for an interpreter, without it this process's own path.
 ///
 /// # Errors
 /// [`NotRunnable`] names the first that lacks.
-pub fn runnable(program: &Path) -> Result<(), NotRunnable> {
+pub fn runnable(program: &Path, search: Option<&str>) -> Result<(), NotRunnable> {
     let mut files = vec![(program.to_owned(), 0)];
     while let Some((file, depth)) = files.pop() {
         look_at(&file).map_err(|problem| said(program, &file, depth, problem))?;
         if depth >= MOST_INTERPRETERS {
             continue;
         }
-        match interpreter::of(&file, None) {
+        match interpreter::of(&file, search) {
             Interpreter::Files(all) => files.extend(all.into_iter().map(|file| (file, depth + 1))),
+            Interpreter::Absent { env, name } => {
+                look_at(&env).map_err(|problem| said(program, &env, depth + 1, problem))?;
+                return Err(said(program, &file, depth, Lacks::Interpreter(name)));
+            }
+            Interpreter::CarriageReturn => {
+                return Err(said(program, &file, depth, Lacks::LineEnds));
+            }
             Interpreter::Itself => {
                 has_known_kind(&file).map_err(|problem| said(program, &file, depth, problem))?;
             }
@@ -65,6 +72,10 @@ enum Lacks {
     NoKind,
     /// A program for machines of another kind.
     OtherMachine,
+    /// What `env` is to start.
+    Interpreter(String),
+    /// Line ends as Windows writes them.
+    LineEnds,
 }
 
 fn look_at(file: &Path) -> Result<(), Lacks> {
@@ -116,6 +127,16 @@ fn said(program: &Path, file: &Path, depth: usize, lacks: Lacks) -> NotRunnable 
                 0 => "install the program that was built for this machine (`uname -m` names its kind)".to_owned(),
                 _ => install,
             },
+        ),
+        Lacks::Interpreter(name) => (
+            format!("is to be run by `{name}`, as its first line says, and `env` finds no such program"),
+            format!("install `{name}`, or name an interpreter that is there in the first line of {}", quoted(file)),
+        ),
+        Lacks::LineEnds => (
+            "is a script with line ends of Windows (CRLF): the carriage return counts as a part of its first line, and the system starts no such \
+             interpreter"
+                .to_owned(),
+            format!("give it the line ends of Linux (`sed -i 's/\\r$//' {}`)", quoted(file)),
         ),
     };
     NotRunnable {
@@ -216,7 +237,19 @@ mod tests {
             "of-plain",
             format!("#!{}\n", at("plain").display()).as_bytes(),
         );
-        for name in ["own", "script"] {
+        write("of-env", b"#!/usr/bin/env no-such-program\n");
+        write("of-env-s", b"#!/usr/bin/env -S no-such-program -u\n");
+        write("of-no-env", b"#!/no/env no-such-program\n");
+        write("crlf", b"#!/bin/sh\r\nexit 0\r\n");
+        write("crlf-env", b"#!/usr/bin/env sh\r\nexit 0\r\n");
+        write(
+            "of-of-env",
+            format!("#!{}\n", at("of-env").display()).as_bytes(),
+        );
+        write("found", b"#!/usr/bin/env own\n");
+        let search = folder.path().to_str();
+        let runnable = |path: &Path| runnable(path, search);
+        for name in ["own", "script", "found"] {
             assert_eq!(runnable(&at(name)), Ok(()), "{name}");
         }
         for (name, problem, way_out) in [
@@ -238,6 +271,28 @@ mod tests {
             ),
             ("lost", "the interpreter of", "install that interpreter"),
             ("gone", "is not there", "install the program"),
+            (
+                "of-env",
+                "by `no-such-program`",
+                "install `no-such-program`",
+            ),
+            (
+                "of-env-s",
+                "by `no-such-program`",
+                "install `no-such-program`",
+            ),
+            (
+                "of-of-env",
+                "of-env`, is to be run by",
+                "in the first line of",
+            ),
+            (
+                "of-no-env",
+                "no/env`, is not there",
+                "install that interpreter",
+            ),
+            ("crlf", "line ends of Windows", "`sed -i 's/\\r$//' "),
+            ("crlf-env", "line ends of Windows", "`sed -i 's/\\r$//' "),
         ] {
             let is_of_kind = ["plain", "empty", "other", "of-plain"].contains(&name);
             if is_of_kind && starts_other_kinds() {

@@ -53,7 +53,7 @@ impl Zarf {
 
     /// The file that is started.
     fn file(&self) -> Result<PathBuf, ApplyError> {
-        hook::started(&self.config.program, Some(PATH))?
+        hook::startable(&self.config.program, Some(PATH))?
             .ok_or_else(|| self.gone("it is not installed"))
     }
 

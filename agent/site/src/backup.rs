@@ -23,9 +23,9 @@ mod format;
 pub mod restore;
 
 pub use error::BackupError;
-pub use format::Header;
+pub use format::{Header, MAGIC};
 
-use format::{BackupEntry, MAGIC, MAX_ENTRIES, Named};
+use format::{BackupEntry, MAX_ENTRIES, Named};
 
 /// The copy of the database, in the state folder while a backup is written.
 const COPY: &str = "agent.db.backup";

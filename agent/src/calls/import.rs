@@ -394,7 +394,7 @@ fn nothing(
                 if others == 1 { "file" } else { "files" }
             ),
             "bundles are files named `*.outhaul`, parity parts `*.parity`, slips `*.slip`, up to three folders deep; a kit is taken by \
-             `outhaul-agent enrol`"
+             `outhaul-agent enrol`, a backup by `outhaul-agent restore`"
                 .to_owned(),
         ),
     };

@@ -1,11 +1,9 @@
 //! `enrol`: makes this machine a site, with a kit from the centre.
 
 use outhaul_kit::text::{json_path, quoted};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use outhaul_host::state_place;
+use outhaul_host::{other_files, state_place};
 use outhaul_kit::media;
 
 use super::Context;
@@ -14,9 +12,6 @@ use crate::enrol::{self, Adopted, Enrolled, KeptFloors, ValueBefore};
 use crate::error::AgentError;
 use crate::report::former;
 use crate::state_folder::StateFolder;
-
-/// How the name of a bundle's first member begins.
-const FIRST_MEMBER: &[u8; 9] = b"metadata/";
 
 /// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
 ///
@@ -37,17 +32,7 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     state_place::refuse(&context.state)?;
-    let name = args.kit.display();
-    if is_bundle(&media::open_file(&args.kit)?) {
-        return Err(AgentError::Usage {
-            message: format!("`{name}` is a bundle, not a kit; nothing was changed"),
-            help: format!(
-                "a kit is named `SITE.kit` (`outhaul site enrol` at the centre writes it); a site that is enrolled takes \
-                 a bundle with `outhaul-agent import {typed}`",
-                typed = quoted(&args.kit)
-            ),
-        });
-    }
+    other_files::refuse_no_kit(&args.kit, &media::open_file(&args.kit)?)?;
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
     enrol::check_kit(&kit).map_err(|error| match error {
         AgentError::Usage { message, help } => AgentError::Usage {
@@ -172,10 +157,4 @@ fn say_lost(enrolled: &Enrolled) {
     for one in lost.attention() {
         super::say(&format!("warning: {}; {}", one.message, one.help));
     }
-}
-
-/// Whether a file begins as bundles do.
-fn is_bundle(file: &File) -> bool {
-    let mut first = [0u8; FIRST_MEMBER.len()];
-    file.read_exact_at(&mut first, 0).is_ok() && &first == FIRST_MEMBER
 }

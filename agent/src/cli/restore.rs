@@ -4,7 +4,8 @@ use outhaul_kit::text::one_full_line;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_host::state_place;
+use outhaul_host::{other_files, state_place};
+use outhaul_kit::media;
 
 use super::Context;
 use crate::config;
@@ -37,6 +38,7 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     state_place::refuse(&context.state)?;
+    other_files::refuse_no_backup(&args.file, &media::open_file(&args.file)?)?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let options = Options {
         digest: args.digest,

@@ -184,7 +184,7 @@ fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, A
         findings.slips.push(effect?);
         return Ok(findings);
     }
-    if let Err(AgentError::Usage { message, help }) = other_files::refuse_other_file(&name, &file) {
+    if let Err(AgentError::Usage { message, help }) = other_files::refuse_other_file(path, &file) {
         let message = format!("{message}; nothing was changed");
         return Err(AgentError::Usage { message, help });
     }
@@ -468,7 +468,7 @@ fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<BundleFile, 
             problem,
         });
     };
-    other_files::refuse_other_file(&name, &file)?;
+    other_files::refuse_other_file(path, &file)?;
     Ok(BundleFile::new(name, file, agent.limits, &agent.heartbeat))
 }
 

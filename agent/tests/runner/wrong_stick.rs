@@ -34,6 +34,8 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
     let stick = tempfile::tempdir().unwrap();
     site.ok(&["export", stick.path().to_str().unwrap()]);
     let request = stick.path().join("requests/drone-7.request");
+    let backup = stick.path().join("drone-7.backup");
+    site.ok(&["backup", "--to", backup.to_str().unwrap()]);
     let reports = fs::read_dir(stick.path().join("reports")).unwrap();
     let reports = reports.map(|entry| entry.unwrap().path()).next().unwrap();
     for (path, words) in [
@@ -42,10 +44,17 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
             ["is a kit", "help: `outhaul-agent enrol "],
         ),
         (
-            request,
+            request.clone(),
             ["is an enrolment request", "`outhaul site approve`"],
         ),
-        (reports, ["is a file of reports", "`outhaul-hub import`"]),
+        (
+            backup.clone(),
+            ["is a backup of a site", "`outhaul-agent restore "],
+        ),
+        (
+            reports.clone(),
+            ["is a file of reports", "`outhaul-hub import`"],
+        ),
     ] {
         let words = [&words[..], &["not a bundle; nothing was changed"]].concat();
         both_report(&site, &path, 2, &words);
@@ -61,11 +70,34 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
     }
     // And enrolling with a bundle is not a matter of JSON.
     let bundle = centre.publish(&Draft::hello("two"));
-    assert_reports(
-        &site.run(&["enrol", bundle.to_str().unwrap()]),
-        2,
-        &["is a bundle, not a kit", "outhaul-agent import"],
-    );
+    let key = site.folder.path().join("hub.pub");
+    fs::write(&key, "-----BEGIN PUBLIC KEY-----\n").unwrap();
+    for (command, called, other, taken) in [
+        ("enrol", "a kit", &bundle, "`outhaul-agent import "),
+        ("enrol", "a kit", &backup, "`outhaul-agent restore "),
+        ("enrol", "a kit", &request, "`outhaul site approve`"),
+        ("restore", "a backup", &bundle, "`outhaul-agent import "),
+        (
+            "restore",
+            "a backup",
+            &centre.kit("drone-7"),
+            "`outhaul-agent enrol ",
+        ),
+        (
+            "enrol",
+            "a kit",
+            &key,
+            "not a kit: it is a key or a certificate (PEM)",
+        ),
+    ] {
+        let words = [format!("not {called}"), taken.to_owned()];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words = [&words[..], &["nothing was changed"]].concat();
+        let before = everything(&site);
+        assert_reports(&site.run(&[command, other.to_str().unwrap()]), 2, &words);
+        let changed = difference(&before, &everything(&site));
+        assert!(changed.is_empty(), "{changed:#?}");
+    }
 }
 
 #[test]

@@ -82,6 +82,16 @@ fn of_printf(bytes: &[u8]) -> String {
     format!("\"$(printf '{format}')\"")
 }
 
+/// The first `most` of `names`, and how many more there are: `a, b and 3 more`.
+pub fn named<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let first: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    let first = first.join(", ");
+    match names.len().saturating_sub(most) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// The last part of a path for a message.
 pub fn file_name(path: &Path) -> String {
     printable(&path.file_name().unwrap_or_default().to_string_lossy()).into_owned()

@@ -5,9 +5,15 @@
 
 use std::path::Path;
 
-use crate::error::AgentError;
 use outhaul_kit::belongs::{Owner, owner_of};
+use outhaul_kit::text;
 use outhaul_place::refuse_own_folder;
+use outhaul_site::state_folder::StateFolder;
+
+use crate::error::AgentError;
+
+/// How many of the names in a folder are shown.
+const MAX_NAMED: usize = 5;
 
 /// Refuses `state` as the folder of a new site, where it is, or lies in, what belongs to a fleet, a hub, another site, a control plane or a
 /// repository. A folder in which a site is already is one, wherever it lies.
@@ -22,10 +28,44 @@ pub fn refuse(state: &Path) -> Result<(), AgentError> {
     }
 }
 
-/// Refuses `folder` for the apply helper of the agent in `agent`: as [`refuse`] does, and the agent's own.
+/// The same as [`refuse`], and a folder with something else in it than an agent's files.
 ///
 /// # Errors
-/// [`AgentError::Place`], and [`AgentError::Usage`] for the agent's folder.
+/// [`AgentError::Place`]; [`AgentError::Usage`] for a folder with something else in it, [`AgentError::File`] for one that cannot be listed.
+pub fn refuse_used(state: &Path) -> Result<(), AgentError> {
+    refuse(state)?;
+    refuse_foreign(state)
+}
+
+/// Refuses a folder that is somebody's, though nothing in it tells whose: its rights would be changed, and the site's files mixed with theirs.
+fn refuse_foreign(state: &Path) -> Result<(), AgentError> {
+    if !state.is_dir() {
+        return Ok(());
+    }
+    let found = StateFolder::new(state).foreign()?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let found: Vec<String> = found
+        .iter()
+        .map(|name| format!("`{}`", text::printable(name)))
+        .collect();
+    Err(AgentError::Usage {
+        message: format!(
+            "`{}` is not the folder of a site and is not empty: it has {}; nothing was changed",
+            text::path(state),
+            text::named(&found, MAX_NAMED)
+        ),
+        help: "name an empty folder, or one that is not there yet, such as `--state /var/lib/outhaul-agent`; where this one is to be the site's, \
+               move what is named there elsewhere first"
+            .into(),
+    })
+}
+
+/// Refuses `folder` for the apply helper of the agent in `agent`: as [`refuse_used`] does, and the agent's own.
+///
+/// # Errors
+/// As [`refuse_used`], and [`AgentError::Usage`] for the agent's folder.
 pub fn refuse_helper(folder: &Path, agent: &Path) -> Result<(), AgentError> {
     let resolved = outhaul_kit::belongs::resolved;
     if resolved(folder) == resolved(agent) {
@@ -37,5 +77,5 @@ pub fn refuse_helper(folder: &Path, agent: &Path) -> Result<(), AgentError> {
             help: "name one with `--folder`, such as `/var/lib/outhaul-apply`".into(),
         });
     }
-    refuse(folder)
+    refuse_used(folder)
 }

@@ -232,3 +232,61 @@ fn attack_a_folder_of_somebody_that_is_mounted_elsewhere_is_no_stick() {
     }
     assert_eq!(foreign.now(), before);
 }
+
+#[test]
+fn a_folder_with_something_else_in_it_is_no_place_for_a_site_and_says_what_is_there() {
+    let centre = Centre::new();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let kit = centre.kit("drone-7");
+    for (name, files) in [
+        ("home", &[".bashrc", ".profile", "notes.txt"][..]),
+        ("stick", &["drone-7.kit", "photos/1.jpg"]),
+        ("checkout", &[".git/HEAD", "agent/lib.rs", "README.md"]),
+        ("settings-stick", &["agent.toml", "drone-7.kit"]),
+    ] {
+        for file in files {
+            fs::create_dir_all(at(name).join(file).parent().unwrap()).unwrap();
+            fs::write(at(name).join(file), "").unwrap();
+        }
+    }
+    let now = || {
+        let mut find = Command::new("find");
+        let listed = find.arg(folder.path()).args(["-printf", "%P %y %m\\n"]);
+        (tree(folder.path()), listed.output().unwrap().stdout)
+    };
+    let before = now();
+    for (name, words) in [
+        ("home", "it has `.bashrc`, `.profile`, `notes.txt`"),
+        ("stick", "it has `drone-7.kit`, `photos`"),
+        ("checkout", "it has `.git`, `README.md`"),
+        ("settings-stick", "it has `drone-7.kit`"),
+    ] {
+        let words = [words, "nothing was changed", "help: name an empty folder"];
+        let refused = with_state(&at(name), &["enrol", text(&kit)]);
+        assert_reports(&refused, 2, &words);
+        let site = Site::new(&centre, "drone-9");
+        let helper = site.run(&["apply-helper", "init", "--folder", text(&at(name))]);
+        assert_reports(&helper, 2, &words);
+    }
+    // The folder that commands are given in, too.
+    let mut here = Command::new(env!("CARGO_BIN_EXE_outhaul-agent"));
+    here.args(["--state", ".", "enrol", text(&kit)]);
+    let here = here.current_dir(at("home")).checked().unwrap();
+    assert_reports(&here, 2, &["`notes.txt`"]);
+    assert_eq!(now(), before);
+    // What is prepared for a site is.
+    for (file, content) in [
+        ("agent.toml", "[hub]\nca = \"hub-ca.pem\"\n"),
+        ("hub-ca.pem", ""),
+        ("lost+found/x", ""),
+    ] {
+        let file = at("prepared").join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+    }
+    let made = with_state(&at("prepared"), &["enrol", text(&kit)]);
+    assert_reports(&made, 0, &[]);
+    fs::create_dir(at("empty")).unwrap();
+    assert_reports(&with_state(&at("empty"), &["enrol", text(&kit)]), 0, &[]);
+}

@@ -35,6 +35,11 @@ pub const REPLACED_FILES: [&str; 6] = [
     "site.age.next",
 ];
 
+/// What else may lie there before a site is made: settings, the agent's own program, and what a file system has in its root.
+const OF_OWNER: [&str; 5] = ["agent.toml", "agent", LOCK, RESTORING, "lost+found"];
+/// Largest `agent.toml` that is looked at for names, in bytes.
+const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
+
 /// Whether the agent makes such a file anew when it lacks. An old one of what SQLite writes beside the database would be put into it.
 fn is_working_file(name: &str) -> bool {
     name == LOCK || name.starts_with("agent.db-")
@@ -119,6 +124,29 @@ impl StateFolder {
             }
         }
         Ok(())
+    }
+
+    /// The names of what lies in a folder in which no site was or is being made, and is not an agent's: a home folder, a stick, a repository.
+    /// What `agent.toml` names is its owner's to put there.
+    ///
+    /// # Errors
+    /// [`FileError`] of a folder that cannot be listed.
+    pub fn foreign(&self) -> Result<Vec<String>, FileError> {
+        let made = [self.database(), self.identity(), self.key()];
+        if self.shows_site().is_some() || made.iter().any(|path| path.exists()) {
+            return Ok(Vec::new());
+        }
+        let settings = durable::read(&self.config(), MAX_SETTINGS_BYTES).unwrap_or_default();
+        let settings = String::from_utf8_lossy(&settings);
+        let own = |name: &str| {
+            let own = FOLDERS.iter().chain(&FOLDERS_OF_PROGRAMS);
+            let own = own.chain(&REPLACED_FILES).chain(&DATABASE_FILES);
+            own.chain(&OF_OWNER).any(|known| *known == name) || settings.contains(name)
+        };
+        let all = durable::list(&self.root)?;
+        let names = all.iter().filter_map(|path| path.file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        Ok(names.filter(|name| !own(name)).collect())
     }
 
     /// The name of an entry that shows that a site was here: only what was accepted or applied leaves these; an enrolment that was cut off

@@ -3,7 +3,7 @@
 //! What comes in: the memory, read without the lock, so that it works while `run` works. What goes out:
 //! a [`Status`]. It asks no network and no reconciler: it says what was last found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::report::{AssignmentResult, ClusterEvent};
 use serde::Serialize;
@@ -94,6 +94,9 @@ pub struct Status {
     pub cluster: Option<ClusterEvent>,
     /// What was last found of each assignment.
     pub assignments: Vec<AssignmentResult>,
+    /// Of these, those that were looked at for this status. Of the others, that is too much: a playbook would have to run.
+    #[serde(skip)]
+    looked_at: BTreeSet<String>,
     /// When that was, milliseconds since 1970 by the site's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_ms: Option<i64>,
@@ -241,6 +244,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
     let media = visit::visits(db, &agent.state_folder)?;
     let hold: Option<Hold> = state::meta(db, key::HOLD)?;
     let deadline = hold.as_ref().and_then(|hold| hold.until.as_ref());
+    let (attention, looked_at) = attention::find(agent)?;
     let mut status = Status {
         site: agent.site.name.to_string(),
         fleet: agent.site.fleet.to_string(),
@@ -264,6 +268,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         forward_only: index.as_ref().map(plan::forward_only).unwrap_or_default(),
         cluster: following::last(agent)?,
         assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
+        looked_at,
         observed_ms: state::meta(db, key::OBSERVED)?,
         left_behind,
         hold_left_s: deadline.map(|deadline| deadline.left(&reading).as_secs()),
@@ -287,7 +292,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
         refusals: refusals::since_active(db)?,
-        attention: settings::beside(attention::find(agent)?, agent, followed),
+        attention: settings::beside(attention, agent, followed),
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),

@@ -326,6 +326,16 @@ fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
     }
 }
 
+/// What was found of the assignments, and when.
+fn keep_found(
+    db: &Transaction<'_>,
+    author: &Author<'_>,
+    results: &Vec<AssignmentResult>,
+) -> Result<(), StateError> {
+    state::set_meta(db, key::RESULTS, Some(results))?;
+    state::set_meta(db, key::OBSERVED, Some(&author.reading.wall_ms()))
+}
+
 /// The rows of one action.
 fn record(
     db: &Transaction<'_>,
@@ -347,7 +357,7 @@ fn record(
             observed::keep(db, author, action, transition)?;
             // Of a bundle without assignments nothing is left of those before it.
             if state == State::Active || (state == State::Failed && !results.is_empty()) {
-                state::set_meta(db, key::RESULTS, Some(results))?;
+                keep_found(db, author, results)?;
             }
             let event = match action {
                 Action::ReportAgain(..) => ReportEvent::Observation(event),
@@ -366,7 +376,7 @@ fn record(
                 decided_by: state::meta(db, key::ROLLBACK)?,
                 reason: shortened(&left.note.unblocked().to_string()),
             });
-            state::set_meta(db, key::RESULTS, Some(results))?;
+            keep_found(db, author, results)?;
             outbox::queue(db, author, ReportEvent::Generation(event)).map(|_| ())
         }
         Action::Remember(number) => {

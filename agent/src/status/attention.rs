@@ -32,18 +32,19 @@ mod waiting;
 /// How many files are named.
 const MAX_NAMED: usize = 10;
 
-/// What a person should do something about now.
+/// What a person should do something about now, and which assignments were looked at for that.
 ///
 /// # Errors
 /// [`AgentError`] of the store.
-pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), AgentError> {
+    let mut looked = BTreeSet::new();
     // What a bundle would fail on comes before what lets it through.
     let mut found: Vec<Attention> = disputed(agent)?.into_iter().collect();
     found.extend(waiting::waiting(agent)?);
     found.extend(held_content(agent)?);
     match without_helper(agent) {
         Some(gone) => found.push(gone),
-        None => found.extend(drift::drifted_now(agent)?),
+        None => found.extend(drift::drifted_now(agent, &mut looked)?),
     }
     if let Err(error @ AgentError::Space { .. }) = agent.check_space(0) {
         let (message, help) = (error.to_string(), error.help());
@@ -97,7 +98,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             ),
         });
     }
-    Ok(found)
+    Ok((found, looked))
 }
 
 /// Held assignments of which what they keep is not here.

@@ -110,11 +110,7 @@ pub fn html(status: &Status) -> String {
     let _ = writeln!(page, "<h2>What runs</h2>");
     let rows = status.assignments.iter().map(|assignment| {
         let name = assignment.name.to_string();
-        [
-            name,
-            status.word(assignment).to_owned(),
-            assignment.message.clone(),
-        ]
+        [name, status.word(assignment), assignment.message.clone()]
     });
     table(&mut page, ["Assignment", "State", "Message"], rows);
     let _ = writeln!(page, "<h2>Bundles</h2>");

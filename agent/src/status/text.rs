@@ -14,8 +14,21 @@ use crate::machine::State;
 use crate::runner::known_again;
 
 impl Status {
-    /// How an assignment stands, for people.
-    pub(super) fn word(&self, assignment: &AssignmentResult) -> &'static str {
+    /// How an assignment stands, for people; when that was, where it was not looked at now.
+    pub(super) fn word(&self, assignment: &AssignmentResult) -> String {
+        let word = self.found(assignment);
+        let name = assignment.name.as_str();
+        let is_old = assignment.status == ComplianceStatus::Compliant
+            && self.unfinished.is_none()
+            && !self.looked_at.contains(name);
+        match (is_old, self.observed_ms) {
+            (false, _) => word.to_owned(),
+            (true, Some(ms)) => format!("{word} when it was last looked at ({})", at(ms)),
+            (true, None) => format!("{word} when it was last looked at"),
+        }
+    }
+
+    fn found(&self, assignment: &AssignmentResult) -> &'static str {
         let drifted = self.attention.iter().any(|one| {
             one.what == AttentionKind::Drift
                 && one.assignment.as_deref() == Some(assignment.name.as_str())

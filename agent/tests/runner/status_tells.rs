@@ -351,3 +351,33 @@ fn what_stands_in_the_place_of_an_applied_file_is_named_and_moved_away_by_a_pers
     assert_eq!(fs::read(&file).unwrap(), was);
     assert!(fs::symlink_metadata(&file).unwrap().is_file());
 }
+
+#[test]
+fn what_is_not_looked_at_by_status_is_said_with_the_time_and_what_is_shows_the_truth() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let text = || stdout(&site.run(&["status"]));
+    assert!(text().contains("  hello: as desired\n"), "{}", text());
+    fs::remove_dir_all(site.state().join("applied")).unwrap();
+    let printed = text();
+    let changed = "  hello: changed since it was last looked at\n";
+    assert!(printed.contains(changed), "{printed}");
+    assert!(printed.contains("it is missing"), "{printed}");
+    assert!(!printed.contains("no action needed"), "{printed}");
+    // Where nothing can be compared, nothing is said to be so now.
+    fs::remove_dir_all(site.state().join("generations/1")).unwrap();
+    let printed = text();
+    let found = "  hello: as desired when it was last looked at (";
+    assert!(printed.contains(found), "{printed}");
+    // A playbook that would have to run is not run for `status`.
+    let site = Site::new(&centre, "drone-8");
+    site.configure("[ansible]\nplaybook_program = \"/bin/true\"\n");
+    let load = Load::new("hello").file("reconciler.yaml", "[]\n");
+    site.take(&centre.publish(&Draft::new([load]).ansible()));
+    let looked = site.status()["observed_ms"].as_i64().unwrap();
+    let looked = jiff::Timestamp::from_millisecond(looked).unwrap();
+    let printed = stdout(&site.run(&["status"]));
+    let found = format!("  hello: as desired when it was last looked at ({looked})");
+    assert!(printed.contains(&found), "{printed}");
+}

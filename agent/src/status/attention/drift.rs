@@ -1,7 +1,7 @@
 //! What of the active bundle, and of what people hold, differs on this host at this moment.
 //!
 //! What comes in: the memory, the kept generations, and what their reconcilers say. What goes out: one entry for each assignment that
-//! differs, with what corrects it; or why that cannot be looked at. It changes nothing.
+//! differs, with what corrects it; or why that cannot be looked at; and which assignments were looked at. It changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -16,18 +16,24 @@ use crate::machine::State;
 use crate::runner::{self, held, known_again};
 use crate::state::{self, generations, inventory, key};
 
-/// Assignments that differ at this moment.
+/// The names of the assignments that were looked at.
+pub(super) type Looked = BTreeSet<String>;
+
+/// Assignments that differ at this moment. Those that were looked at are put into `looked`: of some, looking would be too much for a question.
 ///
 /// # Errors
 /// [`AgentError`] of the store.
-pub(super) fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+pub(super) fn drifted_now(
+    agent: &Agent,
+    looked: &mut Looked,
+) -> Result<Vec<Attention>, AgentError> {
     let db = agent.store.read();
     let at_work = |state| matches!(state, State::Applying | State::Soaking | State::Reverting);
     if generations::all(db)?.iter().any(|g| at_work(g.state)) {
         return Ok(Vec::new());
     }
     let Some(active) = state::meta::<u64>(db, key::ACTIVE)? else {
-        return Ok(since_lost(agent).unwrap_or_else(|error| {
+        return Ok(since_lost(agent, looked).unwrap_or_else(|error| {
             vec![Attention::of_site(
                 AttentionKind::Drift,
                 format!("what runs cannot be compared with the bundles on disk: {error}"),
@@ -35,20 +41,24 @@ pub(super) fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             )]
         }));
     };
-    Ok(match differing(agent, active) {
+    Ok(match differing(agent, active, looked) {
         Ok(differing) => differing,
         Err(error) => vec![not_comparable(agent, active, error)],
     })
 }
 
-fn differing(agent: &Agent, active: u64) -> Result<Vec<Attention>, AgentError> {
+fn differing(
+    agent: &Agent,
+    active: u64,
+    looked: &mut Looked,
+) -> Result<Vec<Attention>, AgentError> {
     let index = runner::index_of(agent, active)?;
     let reconcilers = agent.reconcilers(&index)?;
     let mut differing = Vec::new();
     for desired in held::free(agent, &index)? {
         let name = desired.assignment.name.as_str();
         let reconciler = reconcilers.for_assignment(&desired.assignment);
-        let Some(verdict) = verdict(agent, reconciler, &desired)? else {
+        let Some(verdict) = verdict(agent, reconciler, &desired, looked)? else {
             continue;
         };
         let message = format!("`{name}` differs from bundle {active}: {}", verdict.message);
@@ -62,12 +72,12 @@ fn differing(agent: &Agent, active: u64) -> Result<Vec<Attention>, AgentError> {
         };
         differing.push(drift(name, message, help));
     }
-    differing.extend(differing_held(agent)?);
+    differing.extend(differing_held(agent, looked)?);
     Ok(differing)
 }
 
 /// Held assignments that differ from what they keep.
-fn differing_held(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+fn differing_held(agent: &Agent, looked: &mut Looked) -> Result<Vec<Attention>, AgentError> {
     let mut differing = Vec::new();
     let is_active = state::meta::<u64>(agent.store.read(), key::ACTIVE)?.is_some();
     let disputed = super::disputed_items(agent)?;
@@ -78,7 +88,7 @@ fn differing_held(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         let number = desired.generation;
         let reconcilers = agent.reconcilers(&runner::index_of(agent, number)?)?;
         let reconciler = reconcilers.for_assignment(&desired.assignment);
-        let Some(verdict) = verdict(agent, reconciler, &desired)? else {
+        let Some(verdict) = verdict(agent, reconciler, &desired, looked)? else {
             continue;
         };
         let message = format!(
@@ -107,12 +117,12 @@ fn differing_held(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
 }
 
 /// What differs after a lost database, while no bundle is active: of held assignments, and of those that the bundles on disk applied.
-fn since_lost(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+fn since_lost(agent: &Agent, looked: &mut Looked) -> Result<Vec<Attention>, AgentError> {
     let db = agent.store.read();
     if !known_again::is_lost(db)? {
         return Ok(Vec::new());
     }
-    let mut differing = differing_held(agent)?;
+    let mut differing = differing_held(agent, looked)?;
     let held = held::names(agent)?;
     let applied = inventory::surplus(db, |name| held.contains(name))?;
     let names: BTreeSet<String> = applied.into_iter().map(|item| item.assignment).collect();
@@ -128,7 +138,7 @@ fn since_lost(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         };
         let reconcilers = agent.reconcilers(&index)?;
         let reconciler = reconcilers.for_assignment(&desired.assignment);
-        let Some(verdict) = verdict(agent, reconciler, &desired)? else {
+        let Some(verdict) = verdict(agent, reconciler, &desired, looked)? else {
             continue;
         };
         let number = index.number;
@@ -160,12 +170,16 @@ fn verdict(
     agent: &Agent,
     reconciler: &dyn Reconciler,
     desired: &Desired,
+    looked: &mut Looked,
 ) -> Result<Option<AssignmentResult>, AgentError> {
     let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
     let verdict = match reconciler.health_waits() {
         true => Some(reconciler.observe(desired, &recorded, &agent.heartbeat)?),
         false => reconciler.health(desired, &recorded, &agent.heartbeat)?,
     };
+    if verdict.is_some() {
+        looked.insert(desired.assignment.name.to_string());
+    }
     Ok(verdict.filter(|verdict| verdict.status != ComplianceStatus::Compliant))
 }
 

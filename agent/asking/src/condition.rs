@@ -36,13 +36,10 @@ pub(super) fn ask(
 /// The cluster, which nobody has connected to yet.
 #[cfg(feature = "kubernetes")]
 fn cluster(config: &KubernetesConfig) -> Result<outhaul_kubernetes::Cluster, String> {
-    use outhaul_kubernetes::{Access, Cluster};
+    use outhaul_kubernetes::Cluster;
+    use outhaul_reconcilers::kubernetes::access;
 
-    let access = match &config.kubeconfig {
-        Some(path) => Access::from_kubeconfig(path, config.context.as_deref()),
-        None => Access::from_pod(),
-    };
-    let access = access.map_err(|error| error.to_string())?;
+    let access = access::of(config).map_err(|error| error.to_string())?;
     let timeout = std::time::Duration::from_secs(config.timeout_s);
     Cluster::new(&access, timeout).map_err(|error| error.to_string())
 }

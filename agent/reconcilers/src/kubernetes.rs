@@ -13,7 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Access, ClientError, Cluster, order};
+use outhaul_kubernetes::{ClientError, Cluster, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
@@ -25,6 +25,7 @@ use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
 use crate::settings::{ArgoCdConfig, FleetConfig, FluxConfig, KubernetesConfig};
 
+pub mod access;
 pub mod argocd;
 pub mod controller;
 pub mod fleet;
@@ -113,17 +114,9 @@ impl Kubernetes {
         Ok(all)
     }
 
-    fn access(&self) -> Result<Access, ApplyError> {
-        let access = match &self.config.kubeconfig {
-            Some(path) => Access::from_kubeconfig(path, self.config.context.as_deref()),
-            None => Access::from_pod(),
-        };
-        access.map_err(|error| site_error(&ClientError::Access(error)))
-    }
-
     pub(crate) fn cluster(&self) -> Result<Cluster, ApplyError> {
         let timeout = Duration::from_secs(self.config.timeout_s);
-        Cluster::new(&self.access()?, timeout).map_err(|trouble| site_error(&trouble))
+        Cluster::new(&access::of(&self.config)?, timeout).map_err(|trouble| site_error(&trouble))
     }
 
     fn patience(&self, all: &DesiredObjects) -> Duration {
@@ -165,9 +158,10 @@ impl Reconciler for Kubernetes {
         self.controller.kind()
     }
 
-    /// There is a kubeconfig, or a pod's service account. The server is asked when something is applied.
+    /// There is a kubeconfig, or a pod's service account, and a program that logs in does. The server is asked when something is applied.
     fn ready(&self) -> Result<(), ApplyError> {
-        self.cluster().map(drop)
+        let cluster = self.cluster()?;
+        cluster.log_in().map_err(|trouble| site_error(&trouble))
     }
 
     fn apply(

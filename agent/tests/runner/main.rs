@@ -18,6 +18,7 @@ mod argocd_sets;
 mod backups;
 mod bootstrap;
 mod clocks;
+mod cluster_logins;
 mod conditions;
 mod conformance;
 mod cut_batches;

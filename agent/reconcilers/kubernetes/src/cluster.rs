@@ -97,6 +97,14 @@ impl Cluster {
         })
     }
 
+    /// Has what is needed to ask the server: a program that logs in is asked.
+    ///
+    /// # Errors
+    /// [`ClientError::Access`]
+    pub fn log_in(&self) -> Result<(), ClientError> {
+        self.client.log_in()
+    }
+
     /// Forgets which kinds there are: new ones were defined.
     pub fn forget_kinds(&self) {
         self.kinds.borrow_mut().clear();

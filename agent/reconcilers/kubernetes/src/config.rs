@@ -13,6 +13,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use crate::exec::ExecPlugin;
 use crate::yaml;
 
 /// Largest kubeconfig, certificate or token in bytes.
@@ -47,6 +48,8 @@ pub enum ApiCredentials {
         /// The key.
         key: Zeroizing<Vec<u8>>,
     },
+    /// What a program brings, each time that it is needed.
+    Program(Box<ExecPlugin>),
 }
 
 impl fmt::Debug for Access {
@@ -65,6 +68,7 @@ impl fmt::Debug for ApiCredentials {
             Self::Token(_) => "a token",
             Self::TokenFile(_) => "a token in a file",
             Self::Certificate { .. } => "a certificate",
+            Self::Program(_) => "what a program brings",
         })
     }
 }
@@ -86,6 +90,16 @@ pub enum AccessError {
         /// The kubeconfig.
         path: PathBuf,
         /// What is wrong with it.
+        problem: String,
+    },
+    /// The program by which the kubeconfig's user logs in.
+    #[error("`{}` logs in by the program `{}`, which brought nothing: {problem}", path.display(), program.display())]
+    Plugin {
+        /// The kubeconfig.
+        path: PathBuf,
+        /// The program.
+        program: PathBuf,
+        /// What it said, or how it failed.
         problem: String,
     },
     /// Neither a kubeconfig nor a pod.
@@ -128,11 +142,27 @@ impl Access {
         let [(_, config)] = documents.as_slice() else {
             return Err(wrong("it is not a kubeconfig".into()));
         };
-        let folder = path.parent().unwrap_or(Path::new("."));
-        read_config(config, folder, context).map_err(|problem| match problem {
+        read_config(config, path, context).map_err(|problem| match problem {
             Problem::Said(problem) => wrong(problem),
             Problem::File(error) => error,
         })
+    }
+
+    /// The program that logs in, where one does.
+    pub fn plugin(&self) -> Option<&ExecPlugin> {
+        match &self.identity {
+            ApiCredentials::Program(plugin) => Some(plugin),
+            _ => None,
+        }
+    }
+
+    /// The same, with the file of the program that logs in, which was found and looked at.
+    #[must_use]
+    pub fn started_by(mut self, file: PathBuf) -> Self {
+        if let ApiCredentials::Program(plugin) = self.identity {
+            self.identity = ApiCredentials::Program(Box::new(plugin.started_by(file)));
+        }
+        self
     }
 
     /// By the service account of the pod in which this program runs.
@@ -177,7 +207,8 @@ impl From<AccessError> for Problem {
     }
 }
 
-fn read_config(config: &Value, folder: &Path, context: Option<&str>) -> Result<Access, Problem> {
+fn read_config(config: &Value, path: &Path, context: Option<&str>) -> Result<Access, Problem> {
+    let folder = path.parent().unwrap_or(Path::new("."));
     let context = match context.or(config["current-context"].as_str()) {
         Some(name) if !name.is_empty() => name,
         _ => {
@@ -243,13 +274,21 @@ fn read_config(config: &Value, folder: &Path, context: Option<&str>) -> Result<A
     let authority = data(&cluster, "certificate-authority")?
         .ok_or_else(|| "its cluster has no `certificate-authority`".to_owned())?;
 
-    for key in ["exec", "auth-provider", "username", "as"] {
+    for key in ["auth-provider", "username", "as"] {
         if !matches!(user[key], Value::Null) && user[key] != "" {
             return Err(format!(
-                "its user logs in by `{key}`, which the agent does not do; give it a token or a client certificate"
+                "its user logs in by `{key}`, which the agent does not do; give it a token, a client certificate or an `exec` program"
             )
             .into());
         }
+    }
+    if user["exec"].is_object() {
+        let plugin = ExecPlugin::of(&user["exec"], path, (&cluster, server, &authority))?;
+        return Ok(Access {
+            server: server.to_owned(),
+            authority: authority.to_vec(),
+            identity: ApiCredentials::Program(Box::new(plugin)),
+        });
     }
     let token = |key: &str| user[key].as_str().filter(|text| !text.is_empty());
     let identity = match (
@@ -326,7 +365,10 @@ mod tests {
             |config: &str, user: &str, context| access(config, user, context).unwrap_err();
         assert!(reported(CONFIG, "", Some("there")).contains("no context `there`"));
         assert!(reported(CONFIG, "", Some("nobody")).contains("no user `x`"));
-        assert!(reported(CONFIG, "exec: {command: x}", None).contains("logs in by `exec`"));
+        assert!(reported(CONFIG, "auth-provider: {name: x}", None).contains("logs in by `auth-"));
+        assert!(
+            reported(CONFIG, "exec: {command: x}", None).contains("logs in by `exec` of version")
+        );
         assert!(reported(CONFIG, "client-key: key.pem", None).contains("needs both"));
         assert!(
             reported(CONFIG, "client-key: gone.pem", None).contains("gone.pem` cannot be read")

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod condition;
 mod config;
 pub mod differ;
+mod exec;
 pub mod fleet;
 pub mod flux;
 pub mod health;
@@ -23,7 +24,8 @@ pub mod yaml;
 
 pub use client::ClientError;
 pub use cluster::{Cluster, Resource};
-pub use config::{Access, AccessError};
+pub use config::{Access, AccessError, ApiCredentials};
+pub use exec::ExecPlugin;
 pub use health::Health;
 pub use manifest::{Key, Object};
 pub use status::{Reason, Refusal};

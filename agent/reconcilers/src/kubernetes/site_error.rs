@@ -32,17 +32,21 @@ pub(super) fn site_error(trouble: &ClientError) -> ApplyError {
             "write two lines into agent.toml: `[kubernetes]` and `kubeconfig = \"/etc/rancher/k3s/k3s.yaml\"`, with the \
              path of this cluster's"
         }
+        None if matches!(trouble, ClientError::Access(AccessError::Plugin { .. })) => {
+            "see what that program needs, by running it by hand as the agent's user; the agent asks it again automatically; or name a kubeconfig with \
+             a token or a client certificate under `[kubernetes]` in agent.toml"
+        }
         None if matches!(trouble, ClientError::Access(_)) => {
             "mend the kubeconfig that `kubeconfig` and `context` under `[kubernetes]` in agent.toml name, or name another one; the agent \
-             needs a server, a `certificate-authority`, and a token or a client certificate, and starts no other program to log in"
+             needs a server, a `certificate-authority`, and a token, a client certificate or an `exec` program"
         }
         None => {
             "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
              `[kubernetes]` in agent.toml are right"
         }
         Some(Reason::Unauthorized) => {
-            "give the kubeconfig that agent.toml names a token or certificate that is valid (this one is wrong or \
-             has expired)"
+            "give the kubeconfig that agent.toml names a token or certificate that is valid, and see this machine's clock (`date`), by which they \
+             expire; in a pod Kubernetes replaces the token"
         }
         Some(Reason::Forbidden) => {
             "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
@@ -54,6 +58,10 @@ pub(super) fn site_error(trouble: &ClientError) -> ApplyError {
         Some(_) => "see what the API server lacks; the agent tries again",
     };
     let problem = match trouble {
+        // Of the server's own words there is only this one.
+        ClientError::Refused(refusal) if refusal.reason == Reason::Unauthorized => format!(
+            "the API server refuses: {refusal}: the token or certificate by which the agent logs in is wrong or has expired"
+        ),
         ClientError::Refused(refusal) => format!("the API server refuses: {refusal}"),
         other => other.to_string(),
     };
@@ -81,7 +89,7 @@ mod tests {
         };
         let nowhere = help(ClientError::Access(AccessError::Nowhere));
         assert!(nowhere.starts_with("write two lines"), "{nowhere}");
-        let problem = "its user logs in by `exec`, which the agent does not do; give it a token or a client certificate";
+        let problem = "its user logs in by `auth-provider`, which the agent does not do";
         let by_program = help(ClientError::Access(AccessError::Wrong {
             path: "k".into(),
             problem: problem.into(),

@@ -11,7 +11,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_bundle::{Digest, Index};
 use outhaul_reconcilers::{Desired, outcome, shortened};
 
-pub use crate::state::holds::{forget, sentence};
+pub use crate::state::holds::{by_whom, forget, sentence};
 
 use super::index_of;
 use crate::agent::Agent;

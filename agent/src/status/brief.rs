@@ -16,6 +16,7 @@ use crate::intake::visit::Visit;
 use crate::machine::State;
 use crate::orders::EnrolmentStatus;
 use crate::runner::held;
+use crate::state::holds::AssignmentHold;
 
 /// How many steps of one assignment are listed.
 const MAX_STEPS: usize = 10;
@@ -120,22 +121,19 @@ pub(super) fn held(status: &Status) -> impl Iterator<Item = String> {
             one.what == AttentionKind::HeldContent && one.assignment.as_ref() == Some(name)
         })
     };
-    let said = held.map(move |(name, hold)| match (hold.generation, is_here(name)) {
-        (Some(number), false) => (
-            name,
-            format!(
-                "held by {}: {}; it is to keep what bundle {number} brought, which is not on this machine",
-                hold.who, hold.why
-            ),
-        ),
-        _ => (name, held::sentence(hold, hold.generation)),
-    });
-    let new = said.filter(|(name, sentence)| {
-        let begins = sentence.split("; it ").next().unwrap_or(sentence);
+    let is_known = |name: &String, hold: &AssignmentHold| {
+        let by_whom = held::by_whom(hold);
         let mut found = status.assignments.iter();
-        !found.any(|one| one.name.as_str() == name.as_str() && one.message.contains(begins))
-    });
-    new.map(|(name, sentence)| format!("{name} is {sentence}"))
+        found.any(|one| one.name.as_str() == name.as_str() && one.message.contains(&by_whom))
+    };
+    let new = held.filter(move |(name, hold)| !is_known(name, hold));
+    new.map(move |(name, hold)| match (hold.generation, is_here(name)) {
+        (Some(number), false) => format!(
+            "{name} is {}; it is to keep what bundle {number} brought, which is not on this machine",
+            held::by_whom(hold)
+        ),
+        _ => format!("{name} is {}", held::sentence(hold, hold.generation)),
+    })
 }
 
 /// The steps of an assignment that are not as they should be.

@@ -174,11 +174,20 @@ pub fn forget(
     }
 }
 
+/// Who holds it, and why: how [`sentence`] begins.
+pub fn by_whom(hold: &AssignmentHold) -> String {
+    shortened(&held_by(hold))
+}
+
+fn held_by(hold: &AssignmentHold) -> String {
+    format!("held by {}: {}", hold.who, hold.why)
+}
+
 /// Who holds it, why, and at what, in one sentence.
 pub fn sentence(hold: &AssignmentHold, at: Option<u64>) -> String {
     let kept = match at {
-        Some(number) => format!("; it keeps what bundle {number} brought"),
-        None => "; it is not installed yet".to_owned(),
+        Some(number) => format!("it keeps what bundle {number} brought"),
+        None => "it is not installed yet".to_owned(),
     };
-    shortened(&format!("held by {}: {}{kept}", hold.who, hold.why))
+    shortened(&format!("{}; {kept}", held_by(hold)))
 }

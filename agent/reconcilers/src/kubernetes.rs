@@ -13,14 +13,14 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{ClientError, Cluster, order};
+use outhaul_kubernetes::{Cluster, Key, order};
 use zeroize::Zeroizing;
 
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
-use crate::outcome::{Stop, of_assignment, result, step};
+use crate::outcome::{Change, Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
 use crate::settings::{ArgoCdConfig, FleetConfig, FluxConfig, KubernetesConfig};
@@ -164,6 +164,25 @@ impl Reconciler for Kubernetes {
         cluster.log_in().map_err(|trouble| site_error(&trouble))
     }
 
+    fn goes_with_removed(&self, gone: bool, recorded: &[Item]) -> Vec<Change> {
+        let named = recorded.iter().filter(|item| {
+            Key::parse(&item.item).is_some_and(|key| {
+                key.is_definition() && self.config.remove_definitions.contains(&key.name)
+            })
+        });
+        let which = match gone {
+            true => "",
+            false => ", if the bundle does not have it any more,",
+        };
+        let with = prune::WITH_OBJECTS;
+        named
+            .map(|item| Change {
+                action: "remove",
+                item: format!("{}{which} {with}", item.item),
+            })
+            .collect()
+    }
+
     fn apply(
         &self,
         desired: &Desired,
@@ -244,6 +263,7 @@ impl Reconciler for Kubernetes {
                     controller: &*self.controller,
                     patience: Duration::from_secs(self.config.wait_s),
                     gone: true,
+                    definitions: &self.config.remove_definitions,
                 };
                 prune::prune(&cluster, recorded, manner, ledger, heartbeat)
             })
@@ -434,6 +454,7 @@ impl Kubernetes {
             controller: &*self.controller,
             patience: self.patience(&all),
             gone: false,
+            definitions: &self.config.remove_definitions,
         };
         let removed = prune::prune(&cluster, &surplus, manner, ledger, heartbeat)?;
         let left = removed.iter().find(|step| step.status != "removed");

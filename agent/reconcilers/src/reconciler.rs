@@ -65,6 +65,12 @@ pub trait Reconciler: fmt::Debug {
         files.collect()
     }
 
+    /// What goes with what would be removed of an assignment, which is `gone` as a whole or changes, besides what was applied: `recorded` is what
+    /// the inventory has. Only what the site's settings allow.
+    fn goes_with_removed(&self, _gone: bool, _recorded: &[Item]) -> Vec<Change> {
+        Vec::new()
+    }
+
     /// What the inventory will list of an assignment that is applied. None where that is known only while it is
     /// applied.
     fn items(&self, _desired: &Desired) -> Vec<Item> {

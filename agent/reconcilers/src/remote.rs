@@ -263,6 +263,10 @@ impl Reconciler for Remote {
         self.local.plan(desired, recorded)
     }
 
+    fn goes_with_removed(&self, gone: bool, recorded: &[Item]) -> Vec<Change> {
+        self.local.goes_with_removed(gone, recorded)
+    }
+
     fn items(&self, desired: &Desired) -> Vec<Item> {
         self.local.items(desired)
     }

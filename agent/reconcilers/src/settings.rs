@@ -74,6 +74,8 @@ pub struct KubernetesConfig {
     pub timeout_s: u64,
     /// Seconds that what was applied may take to be ready, 1 to 86,400; a template may say otherwise.
     pub wait_s: u64,
+    /// Names of `CustomResourceDefinition`s that are removed while there are objects of their kind, which go with them. Without it, none is.
+    pub remove_definitions: Vec<String>,
 }
 
 /// `[flux]`: where the cluster's Flux fetches what bundles bring.
@@ -163,6 +165,7 @@ impl Default for KubernetesConfig {
             context: None,
             timeout_s: 30,
             wait_s: 300,
+            remove_definitions: Vec::new(),
         }
     }
 }

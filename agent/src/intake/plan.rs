@@ -12,6 +12,7 @@ use outhaul_bundle::{Digest, Index, Instruction, Order};
 
 use super::{BundleSource, ImportOutcome, Offer, copy, since};
 use crate::agent::Agent;
+use crate::apply;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
@@ -22,7 +23,7 @@ pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_s
 use crate::runner::{self, approval, held};
 use crate::state::{generations, inventory};
 use crate::update;
-use outhaul_reconcilers::{Change, ansible};
+use outhaul_reconcilers::{Change, Item, ansible};
 
 /// The files that a bundle has for one site alone, by assignment.
 pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
@@ -184,6 +185,22 @@ fn recorded(agent: &mut Agent, plan: ImportPlan) -> ImportOutcome {
     }
 }
 
+/// The removal of what the inventory has, with what goes with it.
+fn removal(agent: &Agent, item: &Item) -> Change {
+    let settings = apply::for_items_of(&item.kind, &agent.config);
+    let facilities = &agent.facilities;
+    // Who removes it says what lacks.
+    let reconciler = facilities.reconciler(&item.kind, &settings, &agent.state_folder);
+    let more = reconciler.ok().and_then(|reconciler| {
+        let mut more = reconciler.goes_with_removed(true, std::slice::from_ref(item));
+        more.pop()
+    });
+    more.unwrap_or_else(|| Change {
+        action: "remove",
+        item: item.item.clone(),
+    })
+}
+
 fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Result<(), AgentError> {
     let reconcilers = agent.reconcilers(index)?;
     // A folder that is gone keeps nobody from looking at a newer bundle.
@@ -207,6 +224,7 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
             plan.unchanged.push(name);
             continue;
         }
+        changes.extend(reconciler.goes_with_removed(false, &recorded));
         let action = if recorded.is_empty() { "add" } else { "change" };
         plan.assignments.push(AssignmentPlan {
             name,
@@ -217,10 +235,7 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     let stays = |name: &str| wanted.contains(name) || held.contains(name);
     for item in inventory::surplus(agent.store.read(), stays)? {
-        let change = Change {
-            action: "remove",
-            item: item.item,
-        };
+        let change = removal(agent, &item);
         match plan
             .assignments
             .last_mut()

@@ -23,6 +23,7 @@ mod conditions;
 mod conformance;
 mod cut_batches;
 mod damaged_database;
+mod definitions;
 mod fleet;
 mod flux;
 mod flux_charts;

@@ -2,8 +2,8 @@
 //!
 //! What comes in: rows of the inventory. What goes out: one step for each, in the order opposite to that of
 //! applying. An object goes only when it is still the very one that was applied; a namespace only when nothing
-//! of others is left in it; the definition of a kind only when there are no objects of it. Whatever stays is
-//! named with the reason.
+//! of others is left in it; the definition of a kind only when there are no objects of it, or the site's settings name it. Whatever stays
+//! is named with the reason.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ pub struct PruneOptions<'a> {
     pub patience: Duration,
     /// Whether the whole assignment is gone.
     pub gone: bool,
+    /// Names of definitions that are removed whatever there is of their kind.
+    pub definitions: &'a [String],
 }
 
 /// What became of one object.
@@ -181,7 +183,7 @@ fn remove(
         };
         wait_until_gone(cluster, &resource, made, manner, heartbeat)
     };
-    match delete(cluster, &resource, key, mark) {
+    match delete(cluster, &resource, key, mark, manner) {
         Ok(Deleted::Going(found) | Deleted::Was(found)) if manner.controller.watches(key) => {
             let gone = wait(uid_of(&found))?;
             Ok(gone.map(|still| not_gone(key, still, manner, remains_after(&found))))
@@ -199,8 +201,14 @@ fn remove(
             let why = waits_for(&found);
             Ok(Ok(match has_finalizers(&found) {
                 true => RemovalOutcome::Lingers(format!("`{key}`: {why}")),
+                false if goes_with_objects(key, manner) => {
+                    RemovalOutcome::Removed(WITH_OBJECTS.into())
+                }
                 false => RemovalOutcome::Removed(why),
             }))
+        }
+        Ok(Deleted::Was(_)) if goes_with_objects(key, manner) => {
+            Ok(Ok(RemovalOutcome::Removed(WITH_OBJECTS.into())))
         }
         Ok(Deleted::Was(found)) => Ok(Ok(RemovalOutcome::Removed(remains_after(&found)))),
         Ok(Deleted::Not(outcome)) => Ok(Ok(outcome)),
@@ -307,6 +315,13 @@ enum Deleted {
     Not(RemovalOutcome),
 }
 
+/// What is said of a definition that the site's settings name.
+pub const WITH_OBJECTS: &str = "with all objects of its kind, as `remove_definitions` under `[kubernetes]` in agent.toml has it";
+
+fn goes_with_objects(key: &Key, manner: PruneOptions<'_>) -> bool {
+    key.is_definition() && manner.definitions.contains(&key.name)
+}
+
 const WAS_NOT: &str = "it was not there any more";
 
 fn delete(
@@ -314,6 +329,7 @@ fn delete(
     resource: &Resource,
     key: &Key,
     mark: &OwnershipRecord,
+    manner: PruneOptions<'_>,
 ) -> Result<Deleted, ClientError> {
     let not = |outcome| Ok(Deleted::Not(outcome));
     let Some(found) = cluster.get(resource, key)? else {
@@ -344,9 +360,11 @@ fn delete(
             )));
         }
     }
-    if key.is_definition() && cluster.has_objects(&found)? {
+    if key.is_definition() && !goes_with_objects(key, manner) && cluster.has_objects(&found)? {
         return not(RemovalOutcome::Kept(format!(
-            "`{key}` was left behind: there are objects of its kind, which would go with it"
+            "`{key}` was left behind: there are objects of its kind, which would go with it; `remove_definitions = [\"{}\"]` under `[kubernetes]` in \
+             agent.toml lets them",
+            key.name
         )));
     }
     if !found["metadata"]["deletionTimestamp"].is_null() {

@@ -60,7 +60,7 @@ fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
     };
     let cluster = match cluster(config) {
         Ok(cluster) => cluster,
-        Err(problem) => return Answered::Unasked(problem),
+        Err(problem) => return Answered::unasked(one, problem),
     };
     let found = || -> Result<_, ClientError> {
         match cluster.resource_of(&key)? {
@@ -72,6 +72,8 @@ fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
     };
     let status = one.is.as_deref().unwrap_or("True");
     match found() {
+        // A login program is asked only now.
+        Err(trouble @ ClientError::Access(_)) => Answered::unasked(one, trouble.to_string()),
         Err(trouble) => Answered::Silent(trouble.to_string()),
         Ok(Err(problem)) => Answered::No(format!("`{object}`: {problem}")),
         Ok(Ok(value)) => match condition::has(&value, condition, status) {
@@ -93,10 +95,10 @@ fn without_kubernetes(object: &str) -> String {
 
 #[cfg(not(feature = "kubernetes"))]
 pub(super) fn ask(
-    _one: &AskConfig,
+    one: &AskConfig,
     object: &str,
     _config: &KubernetesConfig,
     _heartbeat: &Heartbeat,
 ) -> Answered {
-    Answered::Unasked(without_kubernetes(object))
+    Answered::unasked(one, without_kubernetes(object))
 }

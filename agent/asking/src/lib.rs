@@ -37,7 +37,47 @@ pub enum Answered {
     Silent(String),
     /// This machine cannot ask: the program, or what is needed to ask, is not there or is not to be used. It says nothing of what was to be asked
     /// about.
-    Unasked(String),
+    Unasked(Lacks),
+}
+
+/// Why this machine cannot ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacks {
+    /// What lacks.
+    pub problem: String,
+    /// What to do about it.
+    pub way_out: String,
+}
+
+impl Lacks {
+    fn of(one: &AskConfig, problem: String) -> Self {
+        let way_out = match (&one.url, &one.object) {
+            (Some(_), _) => "put what is named there in its place",
+            (None, Some(_)) => {
+                "correct `[kubernetes]` in agent.toml, or put the file that it names in its place"
+            }
+            (None, None) => "see why the program does not start, such as by running it by hand",
+        };
+        Self {
+            problem,
+            way_out: way_out.to_owned(),
+        }
+    }
+}
+
+impl From<hook::NotRunnable> for Lacks {
+    fn from(lacks: hook::NotRunnable) -> Self {
+        Self {
+            problem: lacks.problem,
+            way_out: lacks.way_out,
+        }
+    }
+}
+
+impl Answered {
+    fn unasked(one: &AskConfig, problem: String) -> Self {
+        Self::Unasked(Lacks::of(one, problem))
+    }
 }
 
 /// Asks a program, a URL, or the cluster about an object. Programs that run are locked in `locks`, which is made.
@@ -65,39 +105,21 @@ pub fn can_ask(one: &AskConfig, cluster: &KubernetesConfig) -> Result<(), ApplyE
         (None, Some(object), _) => condition::can_ask(object, cluster),
         (None, None, Some(program)) => {
             let program = Path::new(program);
-            hook::runnable(program, None)
-                .map_err(|lacks| health_error(one, lacks.problem, &lacks.way_out))?;
+            hook::runnable(program, None).map_err(|lacks| cannot_ask(one, lacks.into()))?;
             return hook::started(program, None).map(drop);
         }
         (None, None, None) => Ok(()),
     };
-    lacks.map_err(|problem| cannot_ask(one, problem))
+    lacks.map_err(|problem| cannot_ask(one, Lacks::of(one, problem)))
 }
 
 /// Why what counts as health cannot be asked, with the way out.
-pub fn cannot_ask(one: &AskConfig, problem: String) -> ApplyError {
-    let lacks = one
-        .program
-        .first()
-        .filter(|_| one.url.is_none() && one.object.is_none());
-    let lacks = lacks.and_then(|program| hook::runnable(Path::new(program), None).err());
-    let what = match (&one.url, &one.object, &lacks) {
-        (Some(_), _, _) => "put what is named there in its place",
-        (None, Some(_), _) => {
-            "correct `[kubernetes]` in agent.toml, or put the file that it names in its place"
-        }
-        (None, None, Some(lacks)) => &lacks.way_out,
-        (None, None, None) => "see why the program does not start, such as by running it by hand",
-    };
-    health_error(one, problem, what)
-}
-
-fn health_error(one: &AskConfig, problem: String, what: &str) -> ApplyError {
+pub fn cannot_ask(one: &AskConfig, lacks: Lacks) -> ApplyError {
     ApplyError::Health {
-        problem,
+        problem: lacks.problem,
         help: format!(
-            "{what}, or correct `{}` under `[health]` in agent.toml; then repeat the command",
-            one.name
+            "{}, or correct `{}` under `[health]` in agent.toml; then repeat the command",
+            lacks.way_out, one.name
         ),
         name: one.name.clone(),
     }
@@ -105,23 +127,23 @@ fn health_error(one: &AskConfig, problem: String, what: &str) -> ApplyError {
 
 fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered {
     let Some((program, arguments)) = one.program.split_first() else {
-        return Answered::Unasked("no program is named".to_owned());
+        return Answered::unasked(one, "no program is named".to_owned());
     };
     if let Err(error) = durable::make_folder(locks) {
-        return Answered::Unasked(error.to_string());
+        return Answered::unasked(one, error.to_string());
     }
     // What the system says of a script without its interpreter is that the script is not there.
     if let Err(lacks) = hook::runnable(Path::new(program), None) {
-        return Answered::Unasked(lacks.problem);
+        return Answered::Unasked(lacks.into());
     }
     // Whoever may change it decides what runs on this host.
     let file = match hook::started(Path::new(program), None) {
         Ok(Some(file)) => file,
         Ok(None) => program.into(),
         Err(ApplyError::Program { problem, help, .. }) => {
-            return Answered::Unasked(format!("`{program}`: {problem}; {help}"));
+            return Answered::unasked(one, format!("`{program}`: {problem}; {help}"));
         }
-        Err(error) => return Answered::Unasked(error.to_string()),
+        Err(error) => return Answered::unasked(one, error.to_string()),
     };
     let mut command = Command::new(file);
     command.args(arguments).current_dir("/");
@@ -135,9 +157,9 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
     };
     let ran = match watched::run(command, &bounds, heartbeat) {
         Ok(ran) => ran,
-        Err(RunError::File(error)) => return Answered::Unasked(error.to_string()),
+        Err(RunError::File(error)) => return Answered::unasked(one, error.to_string()),
         Err(RunError::Program(error)) => {
-            return Answered::Unasked(format!("`{program}` cannot be run: {error}"));
+            return Answered::unasked(one, format!("`{program}` cannot be run: {error}"));
         }
     };
     match ran.end {
@@ -177,7 +199,7 @@ fn client(one: &AskConfig, url: &str) -> Result<outhaul_http::Client, HttpError>
 fn ask_url(one: &AskConfig, url: &str) -> Answered {
     let client = match client(one, url) {
         Ok(client) => client,
-        Err(error) => return Answered::Unasked(error.to_string()),
+        Err(error) => return Answered::unasked(one, error.to_string()),
     };
     let answer = match client.request(Method::GET, url).send() {
         Ok(answer) => answer,

@@ -124,7 +124,8 @@ fn asked(agent: &Agent) -> Vec<FoundDelay> {
                     "there is no program to ask for a delay: {problem}"
                 );
             }
-            Answered::Silent(problem) | Answered::Unasked(problem) => {
+            Answered::Silent(problem)
+            | Answered::Unasked(outhaul_asking::Lacks { problem, .. }) => {
                 all.push(parsed(
                     one.name.clone(),
                     &format!("it cannot be asked: {problem}"),

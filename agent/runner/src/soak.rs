@@ -110,9 +110,9 @@ pub(super) fn health(agent: &Agent) -> Health {
             Answered::Yes => continue,
             Answered::No(said) => said.lines().next().unwrap_or_default().to_owned(),
             Answered::Absent(problem) | Answered::Silent(problem) => problem,
-            Answered::Unasked(problem) => {
-                unasked
-                    .get_or_insert_with(|| outhaul_asking::cannot_ask(one, in_one_line(&problem)));
+            Answered::Unasked(mut lacks) => {
+                lacks.problem = in_one_line(&lacks.problem);
+                unasked.get_or_insert_with(|| outhaul_asking::cannot_ask(one, lacks));
                 continue;
             }
         };

@@ -257,21 +257,7 @@ fn read_config(config: &Value, path: &Path, context: Option<&str>) -> Result<Acc
             return Err(format!("`{key}` cannot be used here: {why}; take it out").into());
         }
     }
-    let data = |object: &Value, key: &str| -> Result<Option<Zeroizing<Vec<u8>>>, Problem> {
-        if let Some(text) = object[format!("{key}-data")]
-            .as_str()
-            .filter(|text| !text.is_empty())
-        {
-            let decoded = base64::engine::general_purpose::STANDARD.decode(text.trim());
-            let decoded = decoded.map_err(|_| format!("`{key}-data` is not base64"))?;
-            return Ok(Some(Zeroizing::new(decoded)));
-        }
-        match object[key].as_str().filter(|path| !path.is_empty()) {
-            Some(path) => Ok(Some(read(&folder.join(path))?)),
-            None => Ok(None),
-        }
-    };
-    let authority = data(&cluster, "certificate-authority")?
+    let authority = data(&cluster, "certificate-authority", folder)?
         .ok_or_else(|| "its cluster has no `certificate-authority`".to_owned())?;
 
     for key in ["auth-provider", "username", "as"] {
@@ -282,19 +268,25 @@ fn read_config(config: &Value, path: &Path, context: Option<&str>) -> Result<Acc
             .into());
         }
     }
-    if user["exec"].is_object() {
-        let plugin = ExecPlugin::of(&user["exec"], path, (&cluster, server, &authority))?;
-        return Ok(Access {
-            server: server.to_owned(),
-            authority: authority.to_vec(),
-            identity: ApiCredentials::Program(Box::new(plugin)),
-        });
-    }
+    let identity = match user["exec"].is_object() {
+        true => {
+            let cluster = (&cluster, server, &authority[..]);
+            ApiCredentials::Program(Box::new(ExecPlugin::of(&user["exec"], path, cluster)?))
+        }
+        false => read_user(&user, folder)?,
+    };
+    Ok(Access {
+        server: server.to_owned(),
+        authority: authority.to_vec(),
+        identity,
+    })
+}
+
+/// By what the user of a kubeconfig logs in, where no program does it.
+fn read_user(user: &Value, folder: &Path) -> Result<ApiCredentials, Problem> {
     let token = |key: &str| user[key].as_str().filter(|text| !text.is_empty());
-    let identity = match (
-        data(&user, "client-certificate")?,
-        data(&user, "client-key")?,
-    ) {
+    let certificate = data(user, "client-certificate", folder)?;
+    Ok(match (certificate, data(user, "client-key", folder)?) {
         (Some(chain), Some(key)) => ApiCredentials::Certificate {
             chain: chain.to_vec(),
             key,
@@ -309,12 +301,23 @@ fn read_config(config: &Value, path: &Path, context: Option<&str>) -> Result<Acc
                 .to_owned()
                 .into());
         }
-    };
-    Ok(Access {
-        server: server.to_owned(),
-        authority: authority.to_vec(),
-        identity,
     })
+}
+
+/// What stands in a kubeconfig itself, as base64, or in a file that it names.
+fn data(object: &Value, key: &str, folder: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, Problem> {
+    if let Some(text) = object[format!("{key}-data")]
+        .as_str()
+        .filter(|text| !text.is_empty())
+    {
+        let decoded = base64::engine::general_purpose::STANDARD.decode(text.trim());
+        let decoded = decoded.map_err(|_| format!("`{key}-data` is not base64"))?;
+        return Ok(Some(Zeroizing::new(decoded)));
+    }
+    match object[key].as_str().filter(|path| !path.is_empty()) {
+        Some(path) => Ok(Some(read(&folder.join(path))?)),
+        None => Ok(None),
+    }
 }
 
 #[cfg(test)]

@@ -171,6 +171,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_many_names_the_first_are_named_and_the_rest_counted() {
+        for (most, shown) in [(1, "a and 2 more"), (3, "a, b, c")] {
+            assert_eq!(named(&["a", "b", "c"], most), shown);
+        }
+        assert_eq!(named::<&str>(&[], 3), "");
+    }
+
+    #[test]
     fn what_a_terminal_would_obey_is_shown_instead() {
         let title = "a\u{1b}]0;owned\u{7}b\r\u{9b}2J\u{202e}txt.exe";
         let plain = printable(title);

@@ -47,24 +47,16 @@ impl FormerTarget {
         }
         let old = on_disk(agent, &self.folder);
         let folder = text::path(&old);
-        let named: Vec<String> = left
-            .iter()
-            .take(MAX_NAMED)
-            .map(|item| format!("`{item}`"))
-            .collect();
-        let more = match left.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let named: Vec<String> = left.iter().map(|item| format!("`{item}`")).collect();
+        let named = text::named(&named, MAX_NAMED);
         let files = if left.len() == 1 { "file" } else { "files" };
         Some(Attention::of_site(
             AttentionKind::FormerTarget,
             format!(
                 "the target of the folder reconciler was `{folder}`, and is `{}` now: {} {files} that this agent wrote into the old one are still \
-                 there and are neither changed nor removed by any bundle: {}{more}",
+                 there and are neither changed nor removed by any bundle: {named}",
                 text::path(&on_disk(agent, now)),
-                left.len(),
-                named.join(", ")
+                left.len()
             ),
             format!(
                 "see that nothing uses them any more, then remove them (`ls -R {}` lists them); or set `target` in agent.toml to the old folder \

@@ -94,13 +94,9 @@ fn check_files(folder: &StateFolder, own: u32) -> Result<(), AgentError> {
     };
     let named: Vec<String> = unusable
         .iter()
-        .take(MAX_NAMED)
         .map(|(path, found)| format!("`{}` {}", text::path(path), belongs(found)))
         .collect();
-    let more = match unusable.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
+    let named = text::named(&named, MAX_NAMED);
     let help = match (
         unusable.iter().all(|(_, found)| found.uid() == own),
         first.uid(),
@@ -114,8 +110,7 @@ fn check_files(folder: &StateFolder, own: u32) -> Result<(), AgentError> {
     };
     Err(AgentError::Owner {
         message: format!(
-            "{}{more}, and the state folder belongs to user {own}, who cannot work with that; nothing was changed",
-            named.join(", ")
+            "{named}, and the state folder belongs to user {own}, who cannot work with that; nothing was changed"
         ),
         help,
     })

@@ -127,7 +127,7 @@ pub fn words(waiting: &[RescuedReports]) -> Option<(String, String)> {
     let folder = waiting.first()?.path.parent()?;
     let message = format!(
         "a former database of this site was removed, and reports of it have not reached the hub, as far as this site knows: {}; they are saved in `{}`",
-        shortened(&named),
+        text::named(&named, MAX_NAMED),
         text::path(folder)
     );
     let help = "`outhaul-agent export FOLDER` puts them on a stick for the hub with the other reports, and `outhaul-agent send` sends them; they \
@@ -137,18 +137,6 @@ pub fn words(waiting: &[RescuedReports]) -> Option<(String, String)> {
 
 /// How many are named.
 const MAX_NAMED: usize = 3;
-
-fn shortened(named: &[String]) -> String {
-    let more = named.len().saturating_sub(MAX_NAMED);
-    let first = named
-        .get(..named.len() - more)
-        .unwrap_or_default()
-        .join(", ");
-    match more {
-        0 => first,
-        more => format!("{first}, and {more} more files"),
-    }
-}
 
 fn on_medium(one: &RescuedReports) -> PathBuf {
     let name = one.path.file_name().unwrap_or_default().to_string_lossy();

@@ -250,16 +250,11 @@ fn disputed_items(agent: &Agent) -> Result<Vec<Item>, AgentError> {
 fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     let db = agent.store.read();
     let disputed = disputed_items(agent)?.into_iter();
-    let mut names: Vec<String> = disputed.map(|item| format!("`{}`", item.item)).collect();
-    let more = names.len().saturating_sub(MAX_NAMED);
-    names.truncate(MAX_NAMED);
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
+    let names: Vec<String> = disputed.map(|item| format!("`{}`", item.item)).collect();
     if names.is_empty() {
         return Ok(None);
     }
-    let names = names.join(", ");
+    let names = text::named(&names, MAX_NAMED);
     let role = agent.site.stream.role.as_str();
     let overwrite = "have the next bundle overwrite them: `outhaul-agent enrol SITE.kit --adopt-changed`, with the kit that this site was enrolled \
                      with; or move them away, which takes them from what uses them";
@@ -324,13 +319,8 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
     let takes_from = held::takes_from(agent)?;
     Ok(found
         .into_iter()
-        .map(|((assignment, number), mut items)| {
-            let more = items.len().saturating_sub(MAX_NAMED);
-            items.truncate(MAX_NAMED);
-            if more > 0 {
-                items.push(format!("{more} more"));
-            }
-            let items = items.join(", ");
+        .map(|((assignment, number), items)| {
+            let items = text::named(&items, MAX_NAMED);
             let again = brought_again(number, takes_from, site.waiting.map(|waiting| waiting.number));
             // What an enrolment knows again only because a held assignment keeps it did not fail here.
             let is_known = rows

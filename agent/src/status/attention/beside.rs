@@ -13,6 +13,7 @@ use crate::roots::{self, KeptRoots};
 use crate::runner;
 use crate::state::{self, floors, holds, key};
 use crate::state_folder::AtWork;
+use outhaul_kit::text;
 
 /// How many names stand in one sentence.
 const MAX_NAMED: usize = 10;
@@ -121,7 +122,7 @@ fn passed_roots(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
         messages.push(format!(
             "roots of the fleet that this site passed are missing in `roots`, or not as the fleet signed them: {}: an apply helper that has not passed them yet accepts nothing, and \
              where the database is lost, only a new kit makes the bundles on disk count",
-            named(bad)
+            text::named(&bad, MAX_NAMED)
         ));
         ways.push(format!(
             "copy them from the folder `metadata` of the fleet at the centre, which has them under the same names, to `{shown}`, where what has \
@@ -133,9 +134,12 @@ fn passed_roots(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
             "in `roots` are files with the names of roots that this site has not passed: {}: where the fleet has not signed them, an apply helper accepts nothing as \
              long as they are there, and where the database is lost, the bundles on disk do not count; where it has, this site gets them with the bundle \
              that needs them",
-            named(foreign.clone())
+            text::named(&foreign, MAX_NAMED)
         ));
-        ways.push(format!("remove {} from `{shown}`", named(foreign)));
+        ways.push(format!(
+            "remove {} from `{shown}`",
+            text::named(&foreign, MAX_NAMED)
+        ));
     }
     if messages.is_empty() {
         return Ok(None);
@@ -145,14 +149,4 @@ fn passed_roots(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
         messages.join("; ")
     );
     Ok(Some((message, ways.join("; "))))
-}
-
-/// Names, of many the first ones.
-fn named(mut names: Vec<String>) -> String {
-    let more = names.len().saturating_sub(MAX_NAMED);
-    names.truncate(MAX_NAMED);
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
-    names.join(", ")
 }

@@ -139,7 +139,7 @@ fn is_root(bytes: &[u8], version: u64, next: Option<&(String, Vec<u8>)>) -> bool
     let mut passed = Vec::new();
     let followed = match next {
         Some(next) => walk.update_root(&BTreeMap::from([next.clone()]), &mut |root| {
-            passed.push(root.version)
+            passed.push(root.version);
         }),
         None => {
             passed.push(walk.set().root().version);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::MAX_AGE_HOURS;
 use super::bounds::{MAX_ENTRIES, within};
@@ -27,15 +27,42 @@ pub struct CheckRule {
     /// How old its outcome may be, in hours; any age when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_hours: Option<u32>,
-    /// Whose outcomes count; everybody's whom the hub lets state one when empty.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    /// Whose outcomes count; everybody's whom the hub lets state one when left out. An empty list is refused where it is read: it may be
+    /// meant as nobody.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeSet::is_empty",
+        deserialize_with = "somebody"
+    )]
     pub by: BTreeSet<String>,
 }
+
+fn somebody<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<String>, D::Error> {
+    let by = BTreeSet::deserialize(from)?;
+    match by.is_empty() {
+        false => Ok(by),
+        true => Err(serde::de::Error::custom(NOBODY)),
+    }
+}
+
+/// What is wrong with an empty `by`.
+const NOBODY: &str = "`by` of a check is an empty list: name who states its outcome, or leave `by` out to count everybody's whom the hub lets \
+     state one";
 
 impl CheckRule {
     /// The name of the rule in a decision: `check:scan`.
     pub fn rule(&self) -> String {
         format!("check:{}", self.name)
+    }
+
+    /// Whether a rule of this name in a decision is one about a check.
+    pub fn is_name(rule: &str) -> bool {
+        rule.starts_with("check:")
+    }
+
+    /// What is wrong with the check `name` when an empty list is written for [`CheckRule::by`].
+    pub fn nobody(name: &str) -> String {
+        format!("check `{name}`: {NOBODY}")
     }
 
     /// Checks name, age and people.
@@ -59,14 +86,20 @@ impl CheckRule {
     /// # Errors
     /// The first problem, in words.
     pub fn check_all(rules: &[Self]) -> Result<(), String> {
-        let mut names = BTreeSet::new();
-        for rule in rules {
-            rule.check()?;
-            if !names.insert(rule.name.as_str()) {
-                return Err(format!("the check `{}` is in the list twice", rule.name));
-            }
+        let mut all = rules.iter().enumerate();
+        all.try_for_each(|(at, rule)| rule.check_after(&rules[..at]))
+    }
+
+    /// Checks this one, and that none of those `before` it has its name.
+    ///
+    /// # Errors
+    /// The problem, in words.
+    pub fn check_after(&self, before: &[Self]) -> Result<(), String> {
+        self.check()?;
+        match before.iter().any(|one| one.name == self.name) {
+            false => Ok(()),
+            true => Err(format!("the check `{}` is in the list twice", self.name)),
         }
-        Ok(())
     }
 }
 
@@ -196,6 +229,15 @@ mod tests {
             ..rule("scan")
         };
         nobody.check().unwrap_err();
+    }
+
+    #[test]
+    fn an_empty_list_is_not_everybody() {
+        let read = |text: &str| serde_json::from_str::<CheckRule>(text);
+        assert_eq!(read(r#"{"name":"scan"}"#).unwrap(), rule("scan"));
+        read(r#"{"name":"scan","by":["ci"]}"#).unwrap();
+        let said = read(r#"{"name":"scan","by":[]}"#).unwrap_err().to_string();
+        assert!(said.contains("leave `by` out"), "{said}");
     }
 
     #[test]

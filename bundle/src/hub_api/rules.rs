@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::bounds::{MAX_ENTRIES, within};
 use super::{CheckRule, MAX_AGE_HOURS, QUORUM_PERCENT};
@@ -82,13 +82,31 @@ pub struct ClosedTime {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromotionWindow {
-    /// On which days; empty for every day.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    /// On which days; every day when left out. An empty list is refused where it is read: it may be meant as none.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeSet::is_empty",
+        deserialize_with = "some_day"
+    )]
     pub days: BTreeSet<Day>,
     /// From when: `08:00`.
     pub from: String,
     /// Until when: `17:00`, at most `24:00`.
     pub until: String,
+}
+
+impl PromotionWindow {
+    /// What is wrong with an empty list of days.
+    pub const NO_DAY: &str =
+        "`days` of a window is an empty list: name its days, or leave `days` out for every day";
+}
+
+fn some_day<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<Day>, D::Error> {
+    let days = BTreeSet::deserialize(from)?;
+    match days.is_empty() {
+        false => Ok(days),
+        true => Err(serde::de::Error::custom(PromotionWindow::NO_DAY)),
+    }
 }
 
 /// A day of the week.

@@ -298,7 +298,8 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
             from: from?.value,
             until: until?.value,
         };
-        let problem = unknown.or_else(|| window.check().err());
+        let no_day = is_empty(fields, "days").then(|| PromotionWindow::NO_DAY.to_owned());
+        let problem = unknown.or(no_day).or_else(|| window.check().err());
         complete.then_some((window, problem))
     });
     let parts = each(reader, spec, "parts", |reader, fields| {
@@ -331,7 +332,7 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
 
 /// Every check, each name once.
 fn checks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<CheckRule>> {
-    let mut names = BTreeSet::new();
+    let mut before: Vec<CheckRule> = Vec::new();
     each(reader, spec, "checks", |reader, fields| {
         let name = reader.text(fields, "name");
         let max_age_hours = number(reader, fields, CHECK_AGE);
@@ -342,13 +343,19 @@ fn checks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<CheckRu
             max_age_hours: max_age_hours.ok()?,
             by: by.into_iter().map(|name| name.value).collect(),
         };
-        let problem = match rule.check() {
-            Err(problem) => Some(problem),
-            Ok(()) if names.insert(rule.name.clone()) => None,
-            Ok(()) => Some(format!("the check `{}` is in the list twice", rule.name)),
+        let problem = match is_empty(fields, "by") {
+            true => Some(CheckRule::nobody(&rule.name)),
+            false => rule.check_after(&before).err(),
         };
+        before.push(rule.clone());
         complete.then_some((rule, problem))
     })
+}
+
+/// Whether an empty list is written under `key`: where a list that is left out means all, an empty one may be meant as none.
+fn is_empty(fields: &Fields<'_>, key: &str) -> bool {
+    let node = fields.field(key).map(|node| &node.value);
+    matches!(node, Some(Value::Sequence(items)) if items.is_empty())
 }
 
 type Shares = (Option<u8>, Option<u32>, Option<u32>);

@@ -80,6 +80,8 @@ fn takes(shape: &Value) -> String {
     let bound = |name: &str| shape.get(name).and_then(Value::as_u64);
     match kind {
         "string" => "text".to_owned(),
+        "boolean" => "true | false".to_owned(),
+        "number" => "number".to_owned(),
         "integer" => match (bound("minimum"), bound("maximum")) {
             (Some(least), Some(most)) => format!("whole number {least} to {most}"),
             _ => "whole number".to_owned(),

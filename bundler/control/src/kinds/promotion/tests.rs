@@ -44,9 +44,13 @@ fn a_check_that_cannot_hold_is_an_error_and_never_no_check() {
         ("  - name: two words\n", "name"),
         ("  - maxAgeHours: 4\n", "name"),
         ("  - name: scan\n    by: [\" \"]\n", "none of them empty"),
+        ("  - name: scan\n    by: []\n", "leave `by` out"),
         ("  - name: scan\n    maxAge: 4\n", "maxAge"),
     ] {
         let problem = rules(&format!("  checks:\n{wrong}")).unwrap_err();
         assert!(problem.contains(part), "{wrong}: {problem}");
     }
+    let no_day = "  windows: [{days: [], from: \"08:00\", until: \"17:00\"}]\n";
+    let problem = rules(no_day).unwrap_err();
+    assert!(problem.contains("leave `days` out"), "{problem}");
 }

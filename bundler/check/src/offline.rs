@@ -7,6 +7,7 @@
 //! its business.
 
 mod findings;
+mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -129,6 +130,13 @@ impl<'a> Look<'a> {
             .map(|(file, bytes)| OfFile::with(file, bytes, sites.delivery.image_fields()))
             .collect();
         let alike = self.alike(sites, &rendered, &payload.followed);
+        let rendered_kinds = rendered.iter().flat_map(|one| one.kinds.clone());
+        let kinds: Vec<_> = rendered_kinds
+            .chain(payload.followed.kinds.clone())
+            .collect();
+        let is_read = rendered.iter().all(|one| one.unread.is_none())
+            && payload.followed.gaps.is_empty()
+            && payload.followed.unread().next().is_none();
         let named_so = rendered.iter().filter_map(|one| one.unread.clone());
         // With what is wrong with its objects that is said already.
         if carries(&sites.delivery) || !manifests::applies_objects(&sites.kind) {
@@ -141,6 +149,10 @@ impl<'a> Look<'a> {
         let is_own = |at: &Location| !assignment.files.contains_key(&at.file.name);
         let (own, charts): (Vec<_>, Vec<_>) =
             helm.needs().into_iter().partition(|(_, at)| is_own(at));
+        let is_all = is_read && own.is_empty() && charts.is_empty();
+        let fields = sites.delivery.image_fields();
+        self.possible
+            .note_configured(fields, kinds.into_iter(), is_all);
         let mut known = BTreeSet::new();
         for (need, at) in rendered.into_iter().chain(charts) {
             let place = written(self.platform, sites.cluster_type, &need);
@@ -414,6 +426,7 @@ fn of_payload(
             all.extend(outhaul_load::uncommitted(
                 [(&reference, &opened)].into_iter(),
             ));
+            all.extend(lists::unread(platform, &opened, (repo, path)));
             OfPayload {
                 followed: kustomize::follow(&opened, path, builds, fields).unwrap_or_default(),
                 // What is wrong with a list is said where payloads are looked at.

@@ -55,8 +55,8 @@ pub(crate) fn uncollected(
             let Err(error) = collector.look(name, rendered, None) else {
                 continue;
             };
-            let finding =
-                collect::finding(&error).at(target.storage_at.as_ref().unwrap_or(&target.location));
+            let storage = target.storage_at.as_ref().unwrap_or(&target.location);
+            let finding = collect::finding(&error).at(error.place().unwrap_or(storage));
             if network || finding.cause == Cause::Input {
                 findings.push(finding);
             } else if let Some(repo) = rendered.manifests.get("repo") {

@@ -1,13 +1,14 @@
 //! What looks like an image and is not known to be one, each once, whatever number of assignments it is of.
 //!
 //! What comes in: for each assignment what looks like an image, the images that are known, and the fields that a delivery policy
-//! configures. What goes out: a finding for each that no bundle brings, and one for each configured field that no object has. It reads
-//! nothing.
+//! configures. What goes out: a finding for each that no bundle brings, and one for each configured field that no object has, or whose kind
+//! no object is of. It reads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::ImageField;
+use outhaul_kit::suggest::did_you_mean;
 use outhaul_needs::{Possible, shown_image};
 use outhaul_registry::ImageReference;
 
@@ -20,6 +21,10 @@ pub(crate) struct LooksLikeImages {
     found: BTreeMap<(String, String), Found>,
     /// By the place of a field: whether any object of its kind has it.
     fields: BTreeMap<String, (ImageField, bool)>,
+    /// By the place of a field: that it is configured, and whether all objects of the sites that it is for were read.
+    configured: BTreeMap<String, (ImageField, bool)>,
+    /// API version and kind of the objects that were read.
+    kinds: BTreeSet<(String, String)>,
 }
 
 impl LooksLikeImages {
@@ -55,9 +60,51 @@ impl LooksLikeImages {
         }
     }
 
+    /// Notes that `fields` are configured for an assignment with objects of `kinds`, and whether these are all of its objects.
+    pub(crate) fn note_configured(
+        &mut self,
+        fields: &[ImageField],
+        kinds: impl Iterator<Item = (String, String)>,
+        is_all: bool,
+    ) {
+        self.kinds.extend(kinds);
+        for field in fields {
+            let entry = self.configured.entry(field.location.to_string());
+            entry.or_insert((field.clone(), true)).1 &= is_all;
+        }
+    }
+
+    /// A field of a kind that no object has; a kind that only charts make is not known here.
+    fn of_no_kind(&self, field: &ImageField, is_all: bool) -> Diagnostic {
+        let message = format!(
+            "no object of kind `{}` ({}) was found, so `{}` in `imageFields` brings no image",
+            field.kind, field.api_version, field.written
+        );
+        let same = self.kinds.iter().filter(|(_, kind)| *kind == field.kind);
+        let versions: Vec<_> = same.map(|(version, _)| format!("`{version}`")).collect();
+        let kinds: BTreeSet<&str> = self.kinds.iter().map(|(_, kind)| kind.as_str()).collect();
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        let help = match versions.as_slice() {
+            [] => did_you_mean(&field.kind, &kinds),
+            versions => format!("`{}` is there as {}", field.kind, versions.join(", ")),
+        };
+        let finding = match is_all {
+            true => Diagnostic::warning("no-effect", message).help(help),
+            false => Diagnostic::note("no-effect", message).help(format!(
+                "{help}; objects that charts make, and files that could not be read, are not among those"
+            )),
+        };
+        finding.at(&field.location)
+    }
+
     /// The findings: a warning where images travel, a note where that is not decided.
     pub(crate) fn findings(self) -> Diagnostics {
         let mut all = Diagnostics::new();
+        for (place, (field, is_all)) in &self.configured {
+            if !self.fields.contains_key(place) {
+                all.push(self.of_no_kind(field, *is_all));
+            }
+        }
         for (one, at, types, travel) in self.found.into_values() {
             let types: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
             let of = match &one.object {
@@ -111,4 +158,43 @@ impl LooksLikeImages {
 pub(crate) fn whole(image: &str) -> String {
     let read = image.parse::<ImageReference>();
     read.map_or_else(|_| image.to_owned(), |image| image.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_test_planes::fields::image_field;
+
+    use super::*;
+
+    fn said(field: &ImageField, kinds: &[(&str, &str)], is_all: bool) -> String {
+        let mut all = LooksLikeImages::default();
+        let kinds = kinds.iter();
+        let kinds = kinds.map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned()));
+        all.note_configured(std::slice::from_ref(field), kinds, is_all);
+        all.findings().render(false)
+    }
+
+    #[test]
+    fn a_kind_that_no_object_is_of_is_said_with_the_nearest() {
+        let press = [("press.example/v1", "Press"), ("apps/v1", "Deployment")];
+        let typo = image_field("press.example/v1", "Pres", "spec.ink", false);
+        let found = said(&typo, &press, true);
+        for part in [
+            "warning",
+            "no object of kind `Pres` (press.example/v1)",
+            "did you mean `Press`?",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+        let group = image_field("pres.example/v1", "Press", "spec.ink", false);
+        let found = said(&group, &press, true);
+        let there = "`Press` is there as `press.example/v1`";
+        assert!(found.contains(there), "{found}");
+        // A chart may make it.
+        let found = said(&typo, &press, false);
+        assert!(
+            !found.contains("warning") && found.contains("charts"),
+            "{found}"
+        );
+    }
 }

@@ -1,9 +1,9 @@
 //! Images in fields of custom resources that a delivery policy names.
 //!
-//! What comes in: an object and the fields. What goes out: the image at each of them, with its place, and which fields no object of
-//! their kind has. It is pure.
+//! What comes in: an object and the fields. What goes out: the image at each of them, with its place, which fields no object of
+//! their kind has, and which kinds there are. It is pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
@@ -12,6 +12,20 @@ use outhaul_control::yaml::{Node, Value};
 
 /// By the place of a field in its list: whether any object of its kind has it.
 pub(crate) type Seen = BTreeMap<usize, bool>;
+
+/// API version and kind of the objects that were read for fields.
+pub(crate) type Kinds = BTreeSet<(String, String)>;
+
+/// Adds the kinds of `document`, where somebody asks for fields: a kind that is misspelt there is compared with them.
+pub(crate) fn add_kinds(document: &Node, fields: &[ImageField], kinds: &mut Kinds) {
+    if fields.is_empty() {
+        return;
+    }
+    for object in objects(document) {
+        let own = |key: &str| object.field(key).and_then(Node::as_str).map(str::to_owned);
+        kinds.extend(own("apiVersion").zip(own("kind")));
+    }
+}
 
 /// The object, or the objects of a list of some kind.
 pub(crate) fn objects(document: &Node) -> Vec<&Node> {

@@ -52,6 +52,8 @@ pub struct Followed {
     pub possible: Vec<Possible>,
     /// By its number, each of the fields that were asked for whose kind there are objects of: whether any of these has it.
     pub fields: BTreeMap<usize, bool>,
+    /// API version and kind of the objects, where fields were asked for.
+    pub kinds: BTreeSet<(String, String)>,
     /// What could not be followed.
     pub gaps: Vec<Gap>,
 }
@@ -161,6 +163,7 @@ pub fn follow(
         helm,
         possible: looking.found,
         fields: looking.seen,
+        kinds: looking.kinds,
         gaps,
     })
 }

@@ -12,7 +12,7 @@ use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::git::is_commit_id;
 
-use crate::fields::{self, Seen};
+use crate::fields::{self, Kinds, Seen};
 use crate::name::parts;
 use crate::possible::{self, Possible};
 use crate::unread::{NAMES, Unread, is_manifest, is_text};
@@ -140,6 +140,8 @@ pub struct Needs {
     pub possible: Vec<Possible>,
     /// By its number, each of the fields that were asked for whose kind it has objects of: whether any of these has it.
     pub fields: Seen,
+    /// API version and kind of its objects, where fields were asked for.
+    pub kinds: Kinds,
     /// Why it is not read, where it should be YAML by its name.
     pub unread: Option<Unread>,
 }
@@ -166,10 +168,11 @@ impl Needs {
     fn of_file(file: &Arc<SourceFile>, fields: &[ImageField]) -> Self {
         let mut needs = Self::default();
         let words = ["image", "Image", "url", "repoURL", "repo", "chart"];
-        let kinds = fields.iter().map(|field| field.kind.as_str());
+        // Where fields are asked for, all kinds are to be known: one may be misspelt.
+        let kind = (!fields.is_empty()).then_some("kind");
         let has_word = words
             .into_iter()
-            .chain(kinds)
+            .chain(kind)
             .any(|word| file.text.contains(word));
         // A key may be written with escapes.
         if !has_word && !file.text.contains('\\') && !possible::is_in(&file.text) {
@@ -189,6 +192,7 @@ impl Needs {
             }
             let mut found = Vec::new();
             images(file, &document, &mut found);
+            fields::add_kinds(&document, fields, &mut needs.kinds);
             let more = fields::images(file, &document, fields, &mut needs.fields);
             add_images(&mut found, more);
             let known = found.iter().map(|(_, at)| at.span.start).collect();

@@ -244,22 +244,12 @@ fn is_sound(name: &str, tag: Option<&str>, digest: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use outhaul_control::model::ImageField;
+    use outhaul_test_planes::fields::image_field;
 
     use crate::{Need, Needs};
 
     fn field(path: &str, ignored: bool) -> ImageField {
-        let file = outhaul_control::diagnostic::SourceFile {
-            name: "policy.yaml".to_owned(),
-            text: String::new(),
-        };
-        ImageField {
-            api_version: "press.example/*".to_owned(),
-            kind: "Press".to_owned(),
-            written: path.to_owned(),
-            path: ImageField::steps(path).unwrap(),
-            ignored,
-            location: outhaul_control::diagnostic::Location::new(&std::sync::Arc::new(file), 0..0),
-        }
+        image_field("press.example/*", "Press", path, ignored)
     }
 
     fn read(text: &str, fields: &[ImageField]) -> (Vec<String>, Vec<String>) {
@@ -322,6 +312,8 @@ spec:
         let other = PRESS.replace("kind: Press", "kind: Ink");
         let needs = Needs::with("a.yaml", other.as_bytes(), &fields);
         assert_eq!((needs.all.len(), needs.possible.len()), (0, 4));
+        let kind = ("press.example/v1".to_owned(), "Ink".to_owned());
+        assert_eq!(needs.kinds, [kind].into());
     }
 
     #[test]

@@ -9,4 +9,5 @@
 )]
 
 pub mod edits;
+pub mod fields;
 pub mod shorthand;

@@ -58,7 +58,7 @@ impl ImageField {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn steps(text: &str) -> Result<Vec<FieldStep>, &'static str> {
+    pub fn steps(text: &str) -> Result<Vec<FieldStep>, String> {
         let mut steps = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -72,9 +72,8 @@ impl ImageField {
                 steps.push(FieldStep::Key(key.to_owned()));
                 rest = after;
             } else if rest.starts_with('[') {
-                return Err(
-                    "in brackets there is `*` for every item, or a name in quotation marks",
-                );
+                let what = "in brackets there is `*` for every item, or a name in quotation marks";
+                return Err(what.to_owned());
             } else {
                 let begins = match steps.is_empty() {
                     true => rest,
@@ -83,16 +82,18 @@ impl ImageField {
                 let end = begins.find(['.', '[']).unwrap_or(begins.len());
                 let (key, after) = begins.split_at(end);
                 if key.is_empty() || key.contains(char::is_whitespace) {
-                    return Err("a name between two dots is missing, or has a space in it");
+                    return Err(
+                        "a name between two dots is missing, or has a space in it".to_owned()
+                    );
                 }
                 steps.push(FieldStep::Key(key.to_owned()));
                 rest = after;
             }
         }
         match steps.len() {
-            0 => Err("it is empty"),
+            0 => Err("it is empty".to_owned()),
             1..=MAX_STEPS => Ok(steps),
-            _ => Err("it has more than 32 steps"),
+            _ => Err(format!("it has more than {MAX_STEPS} steps")),
         }
     }
 }

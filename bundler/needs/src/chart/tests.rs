@@ -1,5 +1,6 @@
 //! Charts as `helm create` and others write them, and which images of them travel.
 use super::*;
+use outhaul_test_planes::fields::image_field;
 
 /// An archive with these files below `app/`.
 pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
@@ -185,18 +186,7 @@ fn what_looks_like_an_image_in_values_or_in_what_a_chart_makes_is_named() {
     let reloader = "`quay.io/press/reloader:2` in `args[*]` of its values looks like an image";
     assert!(named(&found, reloader), "{:?}", found.unknown);
     let press = "apiVersion: press.example/v1\nkind: Press\nspec: {ink: quay.io/press/ink:1, head: quay.io/press/head:1}\n";
-    let place = outhaul_control::diagnostic::SourceFile {
-        name: "policy.yaml".to_owned(),
-        text: String::new(),
-    };
-    let field = ImageField {
-        api_version: "press.example/v1".to_owned(),
-        kind: "Press".to_owned(),
-        written: "spec.ink".to_owned(),
-        path: ImageField::steps("spec.ink").unwrap(),
-        ignored: false,
-        location: outhaul_control::diagnostic::Location::new(&std::sync::Arc::new(place), 0..0),
-    };
+    let field = image_field("press.example/v1", "Press", "spec.ink", false);
     found.as_rendered(press.as_bytes(), &[field]);
     assert_eq!(sorted(&found), ["quay.io/press/ink:1"]);
     let head = "`quay.io/press/head:1` in `spec.head` of its `Press` looks like an image";

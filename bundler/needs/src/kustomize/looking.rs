@@ -11,7 +11,7 @@ use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{Node, Value};
 
 use super::{list, strings, text};
-use crate::fields::{self, Seen};
+use crate::fields::{self, Kinds, Seen};
 use crate::manifest::{self, is_kustomization};
 use crate::possible::{Possible, in_value, possible};
 
@@ -26,6 +26,7 @@ pub(super) struct Looking<'a> {
     /// The first that was not kept.
     pub(super) left_out: Option<Location>,
     pub(super) seen: Seen,
+    pub(super) kinds: Kinds,
 }
 
 impl<'a> Looking<'a> {
@@ -36,6 +37,7 @@ impl<'a> Looking<'a> {
             known: BTreeSet::new(),
             left_out: None,
             seen: Seen::new(),
+            kinds: Kinds::new(),
         }
     }
 
@@ -63,6 +65,7 @@ impl<'a> Looking<'a> {
         }
         let mut found: Vec<(_, Location)> = Vec::new();
         manifest::images(file, document, &mut found);
+        fields::add_kinds(document, self.fields, &mut self.kinds);
         let more = fields::images(file, document, self.fields, &mut self.seen);
         manifest::add_images(&mut found, more);
         let known = found.iter().map(|(_, at)| at.span.start).collect();

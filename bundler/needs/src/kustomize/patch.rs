@@ -363,6 +363,14 @@ impl Walk<'_> {
                 }
             };
             for document in documents {
+                if !matches!(document.value, Value::Mapping(_) | Value::Null) {
+                    let at = Location::new(file, document.span.clone());
+                    let message =
+                        format!("this is {}, and a `fleet.yaml` is a map", document.kind());
+                    let help = "write its fields, such as `helm:`: Rancher Fleet does not read it so, and deploys nothing from this folder";
+                    self.gap(Means::Broken, at, message, help);
+                    continue;
+                }
                 let targets = list(&document, "targetCustomizations").iter();
                 for part in std::iter::once(&document).chain(targets) {
                     if let Some(at) = part.field("kustomize").and_then(|node| node.field("dir"))

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::{GitReference, open_folder};
+use outhaul_test_planes::fields::image_field;
 
 use super::*;
 
@@ -449,20 +450,7 @@ configMapGenerator:
         "spec.water quay.io/press/water:2",
     ];
     assert_eq!(found, BTreeSet::from(expected));
-    let field = |path: &str, ignored| {
-        let file = SourceFile {
-            name: "policy.yaml".to_owned(),
-            text: String::new(),
-        };
-        ImageField {
-            api_version: "press.example/v1".to_owned(),
-            kind: "Press".to_owned(),
-            written: path.to_owned(),
-            path: ImageField::steps(path).unwrap(),
-            ignored,
-            location: Location::new(&Arc::new(file), 0..0),
-        }
-    };
+    let field = |path, ignored| image_field("press.example/v1", "Press", path, ignored);
     let fields = [
         field("spec.rolls[*].paper", false),
         field("spec.rolls[*].ink", true),

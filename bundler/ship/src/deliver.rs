@@ -32,16 +32,6 @@ pub use medium::{copy_file, copy_verified};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeliverError {
-    /// The file system refused.
-    #[error("cannot {doing} `{}`", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// The bundle is not whole.
     #[error("`{}` is not a bundle that can be published", path.display())]
     Read {
@@ -58,7 +48,7 @@ pub enum DeliverError {
         /// Why.
         source: WriteError,
     },
-    /// A medium could not be opened, written or read.
+    /// The file system, or a medium, refused.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file system there holds no file as large as that.
@@ -109,9 +99,6 @@ impl DeliverError {
     /// Whether it is about one file outside `fleet`: something stands in its place, or it is too large for the file system there.
     pub(crate) fn is_of_one_file(&self, fleet: &Path) -> bool {
         match self {
-            Self::Io { path, source, .. } => {
-                !path.starts_with(fleet) && is_another_kind(source.kind())
-            }
             Self::File(error) => is_in_the_way(error, fleet),
             Self::FileLimit { path, .. } => !path.starts_with(fleet),
             Self::Read { .. }
@@ -123,25 +110,12 @@ impl DeliverError {
     }
 }
 
-/// Whether what refused a file outside `fleet` is what stands there.
+/// Whether what refused a file outside `fleet` is what stands there: not the disk, nor a path or a permission that is missing.
 pub(crate) fn is_in_the_way(error: &FileError, fleet: &Path) -> bool {
     use io::ErrorKind::{NotFound, PermissionDenied};
     !error.path.starts_with(fleet)
         && !error.is_of_the_disk()
         && !matches!(error.source.kind(), NotFound | PermissionDenied)
-}
-
-/// Whether a name is taken by another kind of file.
-fn is_another_kind(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind as Kind;
-    matches!(
-        kind,
-        Kind::AlreadyExists
-            | Kind::IsADirectory
-            | Kind::NotADirectory
-            | Kind::DirectoryNotEmpty
-            | Kind::InvalidFilename
-    )
 }
 
 /// Writes the bundle to `path`, durably: beside it first, then renamed. Returns its size in bytes.
@@ -336,7 +310,7 @@ fn sync(folder: &Path) -> Result<(), DeliverError> {
 
 /// A regular file; where bundles go may be a stick that somebody prepared.
 fn open(path: &Path) -> Result<File, DeliverError> {
-    media::open_file(path).map_err(|error| io_error(error.doing, path)(error.source))
+    Ok(media::open_file(path)?)
 }
 
 pub(crate) fn io_error(
@@ -344,10 +318,12 @@ pub(crate) fn io_error(
     path: &Path,
 ) -> impl FnOnce(io::Error) -> DeliverError + use<> {
     let path = path.to_path_buf();
-    move |source| DeliverError::Io {
-        doing,
-        path,
-        source,
+    move |source| {
+        DeliverError::File(FileError {
+            doing,
+            path,
+            source,
+        })
     }
 }
 
@@ -363,6 +339,42 @@ impl FolderSink<'_> {
     fn fail(&mut self, error: FileError) -> io::Error {
         self.failed = Some(error);
         io::Error::other("the folder cannot be written")
+    }
+}
+
+/// A file of the folder that is being written: what refuses its bytes is the disk there, and not the bundle that they are read from.
+struct PlacedFile<'f> {
+    file: &'f mut File,
+    place: PathBuf,
+    failed: &'f mut Option<FileError>,
+}
+
+impl PlacedFile<'_> {
+    fn kept<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|source| {
+            let kind = source.kind();
+            // Another error than the first may only follow from it.
+            if kind != io::ErrorKind::Interrupted && self.failed.is_none() {
+                *self.failed = Some(FileError {
+                    doing: "write",
+                    path: self.place.clone(),
+                    source,
+                });
+            }
+            kind.into()
+        })
+    }
+}
+
+impl Write for PlacedFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        self.kept(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        self.kept(flushed)
     }
 }
 
@@ -387,17 +399,28 @@ impl BlobSink for FolderSink<'_> {
             Ok(there) => there,
             Err(error) => return Err(self.fail(error)),
         };
+        let place = self.media.path().join(&path);
         // What lies there under this name may be anything: somebody may have put it there, or a disk may have lost it.
-        if let Some(there) = there
-            && is_of(there, blob)?
-        {
-            return Ok(None);
+        if let Some(there) = there {
+            match is_of(there, blob) {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(source) => {
+                    let (doing, path) = ("read", place);
+                    return Err(self.fail(FileError {
+                        doing,
+                        path,
+                        source,
+                    }));
+                }
+            }
         }
         match self.media.begin(&path, PUBLIC_MODE) {
-            Ok(new) => {
-                let file = self.incoming.insert(new).file();
-                Ok(Some(Box::new(BufWriter::new(file))))
-            }
+            Ok(new) => Ok(Some(Box::new(BufWriter::new(PlacedFile {
+                file: self.incoming.insert(new).file(),
+                place,
+                failed: &mut self.failed,
+            })))),
             Err(error) => Err(self.fail(error)),
         }
     }

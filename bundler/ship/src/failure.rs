@@ -378,7 +378,6 @@ impl Classified for DeliverError {
                 );
             }
             Self::File(error) => &error.source,
-            Self::Io { source, .. } => source,
             Self::Read { .. } | Self::Write { .. } => return None,
         };
         let gone = [Errno::IO, Errno::NODEV, Errno::NXIO, Errno::STALE];

@@ -260,6 +260,13 @@ pub fn finding(error: &CollectError) -> Diagnostic {
     if let CollectError::NotRead { unread, .. } = error {
         return unread.finding(Diagnostic::error);
     }
+    if let CollectError::FileList {
+        assignment,
+        problems,
+    } = error
+    {
+        return list_finding(assignment, problems);
+    }
     let mut lines = Vec::new();
     let mut help = None;
     let mut next: Option<&dyn std::error::Error> = Some(error);
@@ -315,4 +322,15 @@ pub fn finding(error: &CollectError) -> Diagnostic {
         Some(help) => finding.help(help),
         None => finding,
     }
+}
+
+/// A wrong list of files: its first problem, with each other at its own place.
+fn list_finding(assignment: &str, problems: &[(String, Location)]) -> Diagnostic {
+    let mut problems = problems.iter();
+    let first = problems.next().map_or("", |(problem, _)| problem.as_str());
+    let message = format!("`{assignment}`: its list of files is wrong: {first}");
+    problems.fold(
+        Diagnostic::error("not-collected", message),
+        |finding, (problem, at)| finding.related(at, problem),
+    )
 }

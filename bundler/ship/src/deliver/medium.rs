@@ -221,7 +221,7 @@ mod tests {
             out.write_all(b"ne").map_err(io_error("write", &to))?;
             Err(io_error("write", &to)(pulled()))
         });
-        assert!(matches!(error, Err(DeliverError::Io { .. })), "{error:?}");
+        assert!(matches!(error, Err(DeliverError::File(_))), "{error:?}");
         assert_eq!(std::fs::read(&to).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         let done = put(&to, 3, |out| {

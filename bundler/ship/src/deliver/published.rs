@@ -70,28 +70,6 @@ fn targets_of(media: &Media, role: &str) -> Result<Option<Media>, DeliverError> 
     }
 }
 
-/// Whether `folder` has an index or the metadata of the stream `role`, of any number.
-///
-/// # Errors
-/// [`DeliverError::File`]
-pub fn has_any_of(folder: &Path, role: &str) -> Result<bool, DeliverError> {
-    if !folder.exists() {
-        return Ok(false);
-    }
-    let media = Media::open(folder)?;
-    let targets = targets_of(&media, role)?;
-    let own = format!(".{role}.json");
-    for (there, ending) in [(media.subfolder("metadata")?, own.as_str()), (targets, "")] {
-        let is_own = |name: &OsStr| name.as_encoded_bytes().ends_with(ending.as_bytes());
-        if let Some(there) = there
-            && !there.files(FIRST, is_own)?.files.is_empty()
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// The timestamp in a published folder, seen from the one of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimestampThere {
@@ -193,6 +171,30 @@ pub fn difference(
         !found.is_some_and(|found| is_of(found, blob).unwrap_or(false))
     });
     Ok(differs.map(blob_path))
+}
+
+/// Whether `folder` has the index of the bundle in the file `bundle`, or the metadata that vouches for it: it was published there then.
+///
+/// # Errors
+/// [`DeliverError`] when the bundle or the folder cannot be read.
+pub fn was_there(
+    bundle: &Path,
+    index: &Content,
+    role: &str,
+    folder: &Path,
+) -> Result<bool, DeliverError> {
+    let opened = OpenedBundle::of(bundle, index)?;
+    if !folder.exists() {
+        return Ok(false);
+    }
+    let media = Media::open(folder)?;
+    let own = format!(".{role}.json");
+    let mut places = opened.small(index, role).map(|(path, _)| path);
+    Ok(places.any(|path| {
+        let is_own = path.starts_with("targets") || path.to_string_lossy().ends_with(&own);
+        // What is no file there was not published.
+        is_own && media.open_file(&path).is_ok_and(|found| found.is_some())
+    }))
 }
 
 /// Whether the timestamp in `folder` leads sites to the bundle in the file `bundle`. Whether the fleet signed it is for `is_signed` to

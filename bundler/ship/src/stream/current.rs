@@ -158,8 +158,9 @@ fn publish_again(
     let timestamp =
         published::leads_to(bundle, folder, &is_signed).map_err(ProduceError::publishing)?;
     let is_foreign = timestamp == TimestampThere::Foreign;
-    // Nothing of this stream lies there: this is the first publication, and nothing of it was lost.
-    let is_new = !published::has_any_of(folder, role).map_err(ProduceError::publishing)?;
+    // Nothing of this number lies there: it was never published there, and nothing of it was lost.
+    let is_new =
+        !published::was_there(bundle, &index, role, folder).map_err(ProduceError::publishing)?;
     let mut restored = Vec::new();
     if is_foreign {
         restored.push(format!(
@@ -182,7 +183,7 @@ fn publish_again(
             folder.display()
         )),
         Some(path) => restored.push(format!(
-            "`{}` was gone or was changed since number {} was published, and was written again, with what else was",
+            "`{}` was missing or is not as number {} has it, and was written again, with what else was",
             folder.join(path).display(),
             latest.number
         )),

@@ -270,7 +270,7 @@ pub enum PromoteError {
     #[error(
         "the base of `{environment}` has the path `{path}` ({at}), where that of `{from}` has `{their_path}`, and no promotion brought that \
          path: the gate of `{from}` says nothing about what is there; `{environment}` stays where it is\nhelp: set the path to \
-         `{their_path}`; if another path is meant, promote it once with `--override-gate REASON --override-by NAME`, which is recorded in \
+         `{their_path}`; if another path is meant, promote it once with `outhaul promote --to {environment} --override-gate REASON --override-by NAME`, which is recorded in \
          the commit, and later promotions keep it; nothing was changed"
     )]
     UnseenPath {

@@ -225,7 +225,10 @@ impl Chain<'_> {
 
     /// Refuses what no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Another path
     /// than that of `from` passes where a promotion brought it; what an ordinary commit wrote is promoted past the gate only.
-    fn refuse_unseen_path(&self, link: &Link, from: &str) -> Result<(), PromoteError> {
+    ///
+    /// # Errors
+    /// [`PromoteError::UnseenPath`], or that the chain cannot be read.
+    pub(super) fn refuse_unseen_path(&self, link: &Link, from: &str) -> Result<(), PromoteError> {
         let path = |link: &Link| moved::path_of(&link.base);
         let (own, theirs) = (path(link), path(&self.link(from)?));
         if own == theirs {

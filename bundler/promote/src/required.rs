@@ -40,6 +40,8 @@ pub enum ShipRefusal {
         before: String,
         /// What its branch has instead, where it has a history.
         problem: Option<String>,
+        /// Where its path is none that a gate before it has seen, the one that it is to have.
+        path: Option<Box<str>>,
     },
     /// Another base than the one that is promoted.
     #[error(
@@ -76,6 +78,14 @@ impl Classified for ShipRefusal {
 
     fn help(&self) -> Option<String> {
         let help = match self {
+            Self::NoEvidence {
+                environment,
+                path: Some(path),
+                ..
+            } => format!(
+                "set the path of its base to `{path}`, or, if the other one is meant, promote it once past the gate, with `outhaul promote --to \
+                 {environment} --override-gate REASON --override-by NAME`, which is recorded; nothing was written"
+            ),
             Self::NoEvidence { environment, .. } => format!(
                 "promote it with `outhaul promote --to {environment} --hub URL` (with `--commit` and `--backwards`, where it went back), or \
                  go past the gate with `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
@@ -115,10 +125,6 @@ pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics
     let Origin::Repository { url, branch } = &request.from else {
         return findings;
     };
-    let mut others = other_bases(plane).peekable();
-    if others.peek().is_none() {
-        return findings;
-    }
     // Whoever loads the environment reports what of the chain cannot be read.
     let sources = request.sources.clone();
     let Ok(chain) = Chain::on_branch(url, branch.clone(), sources, &request.cache) else {
@@ -128,7 +134,27 @@ pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics
     let ChainPlace::After(names, _) = chain.before(environment) else {
         return findings;
     };
-    for (base, why) in others {
+    if let Ok(Some(PromoteError::UnseenPath {
+        from,
+        path,
+        their_path,
+        ..
+    })) = unseen_path(&chain, environment)
+    {
+        let message = format!(
+            "the base of `{environment}` has the path `{path}`, where that of `{from}` has `{their_path}`, and no promotion brought that path: the \
+             gate of `{from}` says nothing about what is there; `bundle`, `publish` and `serve` refuse it"
+        );
+        let finding = Diagnostic::warning("ungated-base", message).help(format!(
+            "set the path to `{their_path}`; if another path is meant, promote it once with `outhaul promote --to {environment} \
+             --override-gate REASON --override-by NAME`"
+        ));
+        findings.push(match plane.base_repos.get(MAIN) {
+            Some(base) => finding.at(&base.location),
+            None => finding,
+        });
+    }
+    for (base, why) in other_bases(plane) {
         let message = format!(
             "environment `{environment}` comes after {}, and no gate decides about its base `{}`: {why}; `bundle`, `publish` and `serve` refuse it",
             quoted(names),
@@ -138,6 +164,24 @@ pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics
         findings.push(finding.help(OTHER_BASE_HELP));
     }
     findings
+}
+
+/// Why no gate decides about the base of `environment`, which comes after others: its path there is none of theirs, and no promotion brought
+/// it. `None` where that is not so.
+fn unseen_path(chain: &Chain<'_>, environment: &str) -> Result<Option<PromoteError>, PromoteError> {
+    let ChainPlace::After(names, _) = chain.before(environment) else {
+        return Ok(None);
+    };
+    let link = chain.link(environment)?;
+    let mut unseen = None;
+    for from in names {
+        match chain.refuse_unseen_path(&link, from) {
+            Ok(()) => return Ok(None),
+            Err(error @ PromoteError::UnseenPath { .. }) => unseen = unseen.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(unseen)
 }
 
 /// The evidence on which `snapshot`'s base commit is in its environment. `given` is the override of whoever asks, which
@@ -154,7 +198,7 @@ pub fn passage(
     given: Option<&Override>,
 ) -> Result<Passage, ShipRefusal> {
     let (environment, commit) = (&request.environment, &snapshot.base.commit);
-    let (before, lineage) = looked_up(request, plane, snapshot)?;
+    let (before, lineage, unseen) = looked_up(request, plane, snapshot)?;
     if before == ChainPlace::First {
         return Ok(Passage::First);
     }
@@ -197,12 +241,18 @@ pub fn passage(
             None => "; an override that the fleet keeps was given before the move was recorded with it: give it again, once",
         });
     }
+    // No promotion through the gate is the way then.
+    let path = match unseen {
+        Some(PromoteError::UnseenPath { their_path, .. }) => Some(their_path),
+        _ => None,
+    };
     Err(match before {
         ChainPlace::After(names, _) => ShipRefusal::NoEvidence {
             environment: environment.clone(),
             commit: commit.clone(),
             before: quoted(&names),
             problem,
+            path,
         },
         _ => ShipRefusal::Promote(PromoteError::NoOrder {
             environment: environment.clone(),
@@ -210,12 +260,13 @@ pub fn passage(
     })
 }
 
-/// Where the environment is in the chain, and how its base came to where it is; that of two folders has no history.
+/// Where the environment is in the chain, and how its base came to where it is; that of two folders has no history. And why no gate would
+/// decide about it, where no promotion brought it.
 fn looked_up(
     request: &LoadRequest,
     plane: &ControlPlane,
     snapshot: &Snapshot,
-) -> Result<(ChainPlace, Option<Lineage>), ShipRefusal> {
+) -> Result<(ChainPlace, Option<Lineage>, Option<PromoteError>), ShipRefusal> {
     let environment = &request.environment;
     Ok(match &request.from {
         Origin::Folders { base_dir, .. } => {
@@ -225,7 +276,7 @@ fn looked_up(
                 true => ChainPlace::First,
                 false => order.before(environment).clone(),
             };
-            (before, None)
+            (before, None, None)
         }
         Origin::Repository { url, branch } => {
             let (sources, cache) = (request.sources.clone(), &request.cache);
@@ -235,7 +286,12 @@ fn looked_up(
                 ChainPlace::First => None,
                 _ => Some(on_branch(&chain, environment, snapshot)?),
             };
-            (before, found)
+            let is_open = found.as_ref().is_none_or(|found| found.promotion.is_ok());
+            let unseen = match is_open {
+                true => None,
+                false => unseen_path(&chain, environment)?,
+            };
+            (before, found, unseen)
         }
     })
 }

@@ -301,6 +301,7 @@ fn step(
         *commit = Some(pinned.clone());
         let link = chain.link(to)?;
         if link.is_at(&pinned) {
+            chain.refuse_unseen_path(&link, from)?;
             return Ok(StepOutcome::Current);
         }
         match chain.direction(&link, &pinned)? {

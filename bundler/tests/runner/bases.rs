@@ -170,6 +170,14 @@ fn attack_a_changed_path_does_not_ship_with_the_next_commit_that_is_promoted() {
     made.0.ok("promote --control-plane cp --to dev");
     made.refuses_to_promote();
     made.refuses(1, "changed the path of the base from `seen` to `other`");
+    made.refuses(1, "promote --to stage --override-gate REASON");
+    let check = "check --environment stage --control-plane cp --output lines";
+    let (_, out, _) = made.0.ok(check);
+    let unseen = "the base of `stage` has the path `other`, where that of `dev` has `seen`";
+    assert!(
+        out.contains("ungated-base") && out.contains(unseen),
+        "{out}"
+    );
     // Past the gate it is on record, and the next commit keeps it.
     let past = ["--override-gate", "line 3", "--override-by", "Jo"];
     let promote = "promote --control-plane cp --to stage";

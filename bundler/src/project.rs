@@ -126,6 +126,8 @@ pub struct Value {
     pub texts: Vec<String>,
     /// Where the setting is written.
     pub place: Location,
+    /// Where each text of a list of texts is written.
+    pub places: Vec<Location>,
 }
 
 /// What a project file says.
@@ -252,17 +254,25 @@ impl Reader<'_> {
                 self.unknown(key.span(), name);
                 continue;
             };
+            let mut places = Vec::new();
             let texts = match setting {
                 Setting::Sources => self.sources(value),
-                Setting::AllowHosts | Setting::RegistryMirrors => self.list(value, setting),
+                Setting::AllowHosts | Setting::RegistryMirrors => {
+                    self.list(value, setting, &mut places)
+                }
                 Setting::RegistryCas => {
-                    let texts = self.list(value, setting).into_iter();
+                    let texts = self.list(value, setting, &mut places).into_iter();
                     texts.map(|text| self.file_of(text)).collect()
                 }
                 _ => self.text(value, setting).into_iter().collect(),
             };
             let place = Location::new(&self.file, key.span());
-            project.values.insert(setting, Value { texts, place });
+            let value = Value {
+                texts,
+                place,
+                places,
+            };
+            project.values.insert(setting, value);
         }
         let whole = |part: Setting| part.part_of().map(|whole| (part, whole));
         for (part, whole) in Setting::ALL.into_iter().filter_map(whole) {
@@ -344,16 +354,25 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, value: &Spanned<DeValue<'_>>, setting: Setting) -> Vec<String> {
+    fn list(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        setting: Setting,
+        places: &mut Vec<Location>,
+    ) -> Vec<String> {
         let Some(items) = value.get_ref().as_array() else {
             let message = format!("`{}` is a list: [\"…\"]", setting.key());
             self.find(&value.span(), "project-value", message);
             return Vec::new();
         };
-        let texts = items
-            .iter()
-            .filter_map(|item| self.checked(item, setting.key()));
-        texts.collect()
+        let mut texts = Vec::new();
+        for item in items {
+            if let Some(text) = self.checked(item, setting.key()) {
+                texts.push(text);
+                places.push(Location::new(&self.file, item.span()));
+            }
+        }
+        texts
     }
 
     /// `HOST=FILE`, with the file after this one's folder.

@@ -1,17 +1,21 @@
 //! Images of registries, for what ships: the one place where the program knows both.
 //!
 //! What comes in: an image's name as a manifest has it, and the digest that it was. What goes out: the image in
-//! the cache. Credentials are those of `docker login` and `podman login`; a private authority is `SSL_CERT_FILE`.
+//! the cache. Credentials are those of `docker login` and `podman login`; a private authority is `SSL_CERT_FILE`, or named for one host. The
+//! files of both are read when a command begins, so that a mistyped one is no image's fault.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_cosign as cosign;
 use outhaul_git::source;
 use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
+use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::text::chain;
+use outhaul_kit::url::UrlParts;
 use outhaul_needs::Release;
 use outhaul_registry::chart::archive_of;
 use outhaul_registry::reference::ReferenceError;
@@ -25,40 +29,77 @@ use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 
 use crate::helm;
 
+/// A file of the user's environment by which registries are asked, and which cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct AccessError(String);
+
+impl Classified for AccessError {
+    fn class(&self) -> FailureClass {
+        FailureClass::Usage
+    }
+}
+
+/// A client with the user's own credentials and authorities.
+#[derive(Debug)]
+pub struct UserClient {
+    /// Without the authorities of the system only what is on this machine can be asked: who asks nobody needs none.
+    client: Result<RegistryClient, ImageError>,
+    hosts: RegistryHosts,
+}
+
+impl UserClient {
+    /// A client which asks mirrors first, and knows some hosts by an authority of their own.
+    ///
+    /// # Errors
+    /// [`AccessError`] for credentials or an `SSL_CERT_FILE` that are there and cannot be used.
+    pub fn open(hosts: RegistryHosts) -> Result<Self, AccessError> {
+        let credentials = Credentials::read(&credential_files());
+        let credentials = credentials.map_err(|error| AccessError(chain(&error)))?;
+        let authority = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+        let client = RegistryClient::new(credentials, authority.as_deref())
+            .and_then(|client| client.with_hosts(hosts.clone()));
+        let client = match client {
+            Err(error) if authority.is_some() => {
+                return Err(AccessError(format!("`SSL_CERT_FILE`: {}", chain(&error))));
+            }
+            client => client.map_err(failed),
+        };
+        Ok(Self { client, hosts })
+    }
+
+    /// What asks registries.
+    ///
+    /// # Errors
+    /// Why none can be asked.
+    pub fn client(&self) -> Result<&RegistryClient, ImageError> {
+        self.client.as_ref().map_err(Clone::clone)
+    }
+}
+
 /// The registries that the user of this program can ask.
 #[derive(Debug)]
 pub struct Registries {
-    /// Made when the first image is asked for: a machine without images needs no authorities.
-    client: OnceLock<Result<RegistryClient, ImageError>>,
-    credentials: Vec<PathBuf>,
-    authority: Option<PathBuf>,
-    hosts: RegistryHosts,
+    user: UserClient,
     cache: ImageCache,
     folder: PathBuf,
     /// Whether layers are only counted.
     only_looks: bool,
+    /// Where the registries and servers answer of which something was wanted, also where the cache had it.
+    wanted: Mutex<BTreeSet<String>>,
 }
 
 impl Registries {
-    /// With the user's own credentials; images are kept beside the repositories of `cache`.
-    pub fn of_user(cache: &source::Cache) -> Self {
+    /// Those that `user` can ask; images are kept beside the repositories of `cache`.
+    pub fn of(user: UserClient, cache: &source::Cache) -> Self {
         let folder = cache.images();
         Self {
-            client: OnceLock::new(),
-            credentials: credential_files(),
-            authority: std::env::var_os("SSL_CERT_FILE").map(PathBuf::from),
-            hosts: RegistryHosts::default(),
+            user,
             cache: ImageCache::at(&folder),
             folder: folder.join("sha256"),
             only_looks: false,
+            wanted: Mutex::default(),
         }
-    }
-
-    /// The same, which asks mirrors first, and knows some hosts by an authority of their own.
-    #[must_use]
-    pub fn with_hosts(mut self, hosts: RegistryHosts) -> Self {
-        self.hosts = hosts;
-        self
     }
 
     /// The same, which brings the manifests of an image and counts its layers.
@@ -68,31 +109,41 @@ impl Registries {
         self
     }
 
-    fn client(&self) -> Result<&RegistryClient, ImageError> {
-        let here = |message: String| ImageError {
-            message,
-            is_environment: true,
-            help: None,
-        };
-        let made = self.client.get_or_init(|| {
-            let credentials = Credentials::read(&self.credentials);
-            let credentials = credentials.map_err(|error| here(error.to_string()))?;
-            let client = RegistryClient::new(credentials, self.authority.as_deref());
-            let client = client.and_then(|client| client.with_hosts(self.hosts.clone()));
-            client.map_err(|error| here(error.to_string()))
-        });
-        made.as_ref().map_err(Clone::clone)
+    /// The mirrors and authorities that were named and of whose hosts nothing was wanted, in one sentence; `None` where each was of use, or
+    /// where nothing at all was wanted of a registry, as when a stream is unchanged.
+    pub fn unused(&self) -> Option<String> {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = self.user.hosts.unused(&wanted);
+        (!wanted.is_empty() && !unused.is_empty()).then(|| {
+            let hosts: Vec<_> = wanted.iter().map(|host| format!("`{host}`")).collect();
+            format!(
+                "not used: {}; what travels is from {}",
+                unused.join(", "),
+                hosts.join(", ")
+            )
+        })
     }
-}
 
-/// A client with the user's own credentials, for a registry that is pushed to.
-///
-/// # Errors
-/// What is wrong with the credentials or the authority.
-pub fn client_of_user() -> Result<RegistryClient, String> {
-    let credentials = Credentials::read(&credential_files()).map_err(|error| error.to_string())?;
-    let authority = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-    RegistryClient::new(credentials, authority.as_deref()).map_err(|error| error.to_string())
+    fn client(&self) -> Result<&RegistryClient, ImageError> {
+        self.user.client()
+    }
+
+    /// The image of this name, whose registry something is wanted of.
+    fn wanted(&self, name: &str) -> Result<ImageReference, ImageError> {
+        let image = reference(name)?;
+        self.note(image.host());
+        Ok(image)
+    }
+
+    fn wanted_url(&self, url: &str) {
+        let host = UrlParts::of(url).map(|parts| parts.authority.to_ascii_lowercase());
+        host.iter().for_each(|host| self.note(host));
+    }
+
+    fn note(&self, host: &str) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.insert(host.to_owned());
+    }
 }
 
 /// Where `docker login` and `podman login` keep what they know.
@@ -132,7 +183,7 @@ impl ImageSource for Registries {
         known: Option<Digest>,
         platforms: &BTreeSet<String>,
     ) -> Result<Brought, ImageError> {
-        let (client, image) = (self.client()?, reference(name)?);
+        let (client, image) = (self.client()?, self.wanted(name)?);
         let platforms = Platforms::of(platforms);
         let get = if self.only_looks { look } else { pull };
         let pulled = get(client, &self.cache, &image, known, &platforms).map_err(failed)?;
@@ -145,7 +196,7 @@ impl ImageSource for Registries {
     }
 
     fn signatures(&self, name: &str, digest: &Digest) -> Result<Vec<String>, ImageError> {
-        let (client, image) = (self.client()?, reference(name)?);
+        let (client, image) = (self.client()?, self.wanted(name)?);
         let tags = (cosign::list_tag(digest), cosign::tag(digest));
         let tags = (tags.0.as_str(), tags.1.as_str());
         let found = signatures(client, &image, digest, cosign::BUNDLE, tags);
@@ -154,7 +205,7 @@ impl ImageSource for Registries {
     }
 
     fn bring_signature(&self, name: &str) -> Result<Brought, ImageError> {
-        let (client, image) = (self.client()?, reference(name)?);
+        let (client, image) = (self.client()?, self.wanted(name)?);
         let pulled = pull_small(client, &self.cache, &image, None, cosign::MAX_BYTES);
         Ok(self.brought(pulled.map_err(failed)?))
     }
@@ -165,6 +216,7 @@ impl ImageSource for Registries {
         sources: &source::SourceMap,
         known: Option<Digest>,
     ) -> Result<Brought, ImageError> {
+        self.wanted_url(chart.url);
         let chart = ChartReference {
             repository: chart.url,
             name: chart.chart,
@@ -203,6 +255,7 @@ impl ImageSource for Registries {
             },
             is_named: &|url| sources.is_named(url),
         };
+        self.wanted_url(url);
         let get = match self.only_looks && !needed {
             true => look_file,
             false => pull_file,
@@ -243,12 +296,8 @@ impl Registries {
 }
 
 fn failed(error: RegistryError) -> ImageError {
-    let mut message = error.to_string();
-    if let Some(source) = std::error::Error::source(&error) {
-        message.push_str(&format!(": {source}"));
-    }
     ImageError {
-        message,
+        message: chain(&error),
         is_environment: error.is_environment(),
         help: error.help(),
     }

@@ -42,6 +42,7 @@ mod runner {
     pub mod mistakes;
     pub mod moved_back;
     pub mod named;
+    pub mod named_places;
     pub mod outdated;
     pub mod places;
     pub mod projects;

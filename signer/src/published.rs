@@ -81,7 +81,7 @@ pub enum PublicationThere {
 pub enum PublishedElsewhere {
     /// Another fleet's bundles lie there.
     #[error(
-        "`{place}` has bundles of another fleet: its `metadata/{file}` is not this fleet's; nothing was written there"
+        "`{place}` is no place of this fleet: its `metadata/{file}` is of another fleet, or no metadata of one; nothing was written there"
     )]
     OtherFleet {
         /// The folder or URL.

@@ -18,6 +18,7 @@ use crate::cache::ImageCache;
 use crate::chart_index::{self, Index, Version};
 use crate::client::RegistryClient;
 use crate::error::RegistryError;
+use crate::platforms::Descriptor;
 use crate::pull::Pulled;
 use outhaul_kit::carried::{
     CHART_ARCHIVE, CHART_CONFIG, CHART_PATH, CHART_REPOSITORY, IMAGE_MANIFEST, is_single_version,
@@ -204,15 +205,6 @@ fn kept(
 struct Document {
     config: Descriptor,
     layers: Vec<Descriptor>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Descriptor {
-    #[serde(default)]
-    media_type: String,
-    digest: String,
-    size: u64,
 }
 
 /// A chart that is in the cache with all of its parts.

@@ -1,7 +1,7 @@
 //! One registry asked: manifests whole, blobs from where they broke off.
 //!
 //! What comes in: a [`ImageReference`], a digest, what a registry asks for before it answers. What goes out: the bytes
-//! of a manifest, compared with its digest, or a stream of a blob. Plain HTTP is spoken to this machine alone;
+//! of a manifest, compared with its digest, or a stream of a blob. Plain HTTP is spoken to this machine alone, where no authority is named for it;
 //! what authenticates goes to no other server than the one that asked for it.
 
 use outhaul_kit::url::{UrlParts, is_https};
@@ -99,9 +99,8 @@ impl RegistryClient {
     /// # Errors
     /// [`RegistryError::Authority`] when one cannot be used.
     pub fn with_hosts(mut self, hosts: RegistryHosts) -> Result<Self, RegistryError> {
-        for (host, file) in hosts.authorities() {
-            self.own
-                .insert(host.to_owned(), http(Authority::File(file))?);
+        for (host, authority) in hosts.authorities() {
+            self.own.insert(host.to_owned(), http(authority)?);
         }
         self.hosts = hosts;
         Ok(self)
@@ -217,8 +216,7 @@ impl RegistryClient {
         what: &str,
         range: Option<&str>,
     ) -> Result<Response, RegistryError> {
-        let scheme = if image.is_loopback() { "http" } else { "https" };
-        let url = format!("{scheme}://{}/v2/{}/{path}", image.host(), image.repository);
+        let url = self.url(image, path);
         let key = format!("{}/{}", image.registry, image.repository);
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let given = known().get(&key).cloned();
@@ -259,6 +257,20 @@ impl RegistryClient {
             }),
             status => Err(RegistryError::Status { host, what, status }),
         }
+    }
+
+    /// Where `path` of the image's repository is.
+    pub(crate) fn url(&self, image: &ImageReference, path: &str) -> String {
+        let scheme = match self.is_plain(image) {
+            true => "http",
+            false => "https",
+        };
+        format!("{scheme}://{}/v2/{}/{path}", image.host(), image.repository)
+    }
+
+    /// Whether its registry is asked without TLS: on this machine, unless an authority was named for it.
+    fn is_plain(&self, image: &ImageReference) -> bool {
+        image.is_loopback() && !self.own.contains_key(image.host())
     }
 
     fn ask(
@@ -307,7 +319,7 @@ impl RegistryClient {
             }) => (realm, service, scope),
         };
         let is_own =
-            image.is_loopback() && UrlParts::of(&realm).is_some_and(|realm| realm.is("http"));
+            self.is_plain(image) && UrlParts::of(&realm).is_some_and(|realm| realm.is("http"));
         if !is_https(&realm) && !is_own {
             return Err(denied(format!("its tokens are at `{realm}`, not https")));
         }
@@ -395,10 +407,7 @@ pub(crate) fn resolved(from: &str, to: &str) -> Option<String> {
 }
 
 pub(crate) fn unreachable(image: &ImageReference, error: &HttpError) -> RegistryError {
-    RegistryError::Unreachable {
-        host: image.host().to_owned(),
-        problem: error.problem(),
-    }
+    RegistryError::unanswered(image.host(), error)
 }
 
 #[cfg(test)]

@@ -22,6 +22,14 @@ pub enum RegistryError {
         /// What happened.
         problem: String,
     },
+    /// The certificate that it shows is not trusted here.
+    #[error("cannot reach `{host}`: {problem}")]
+    Certificate {
+        /// The server.
+        host: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// It wants to know who asks, or does not let them.
     #[error("`{host}` does not serve `{what}`: {problem}")]
     Denied {
@@ -94,6 +102,15 @@ fn listed(errors: &[RegistryError]) -> String {
 }
 
 impl RegistryError {
+    /// Why the server `host` did not answer.
+    pub(crate) fn unanswered(host: &str, error: &HttpError) -> Self {
+        let (host, problem) = (host.to_owned(), error.problem());
+        match error {
+            HttpError::Certificate { .. } => Self::Certificate { host, problem },
+            _ => Self::Unreachable { host, problem },
+        }
+    }
+
     /// What the registry answered, with what its mirrors answered before, if it has any.
     pub(crate) fn after(self, tried: Vec<Self>) -> Self {
         match tried.is_empty() {
@@ -121,7 +138,10 @@ impl RegistryError {
     /// Whether it is the network or the disk, and not what was asked for.
     pub fn is_environment(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Cache { .. } | Self::Authority(_) => true,
+            Self::Unreachable { .. }
+            | Self::Certificate { .. }
+            | Self::Cache { .. }
+            | Self::Authority(_) => true,
             Self::Status { status, .. } => *status >= 500 || *status == 429,
             Self::AfterMirrors { last, .. } => last.is_environment(),
             Self::Denied { .. }
@@ -139,6 +159,11 @@ impl RegistryError {
                 "make room or give permission where images are kept (`{}`), and run it again: what came is gone on \
                  with",
                 path.parent().unwrap_or(path).display()
+            )),
+            Self::Certificate { host, .. } => Some(format!(
+                "if its certificate is from a private authority, name that authority: `--registry-ca {host}=FILE` (`registry_cas` in \
+                 outhaul.toml and serve.toml), or `SSL_CERT_FILE` for all servers; else see that the name, the dates of the certificate \
+                 and the clock here are right"
             )),
             Self::Unreachable { .. } => Some(
                 "check the network and that the registry answers, and run it again: what came is gone on with"

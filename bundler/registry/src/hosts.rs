@@ -1,11 +1,15 @@
 //! Where a registry is asked: at its mirrors first, then itself; and by which authority a host is known.
 //!
 //! What comes in: `docker.io=registry.example:5000/dockerhub` and `registry.example:5000=ca.pem`, from who runs the program, never from a
-//! control plane. What goes out: for an image the references under which its mirrors have it. What a mirror brings is pinned and carried
-//! under the image's own name; its digest decides whether it is the image.
+//! control plane. What goes out: for an image the references under which its mirrors have it; the certificates of each host with an authority
+//! of its own, read here, so that a mistyped file is found before anything is asked; and which of them nothing had a use for. What a mirror
+//! brings is pinned and carried under the image's own name; its digest decides whether it is the image.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use outhaul_http::Authority;
+use outhaul_kit::text::chain;
 
 use crate::reference::ImageReference;
 
@@ -23,15 +27,24 @@ pub struct HostsError {
 pub struct RegistryHosts {
     /// By the host at which a registry answers, host and path of each mirror, in the order in which they are asked.
     mirrors: BTreeMap<String, Vec<(String, String)>>,
-    authorities: BTreeMap<String, PathBuf>,
+    /// By the host at which a registry answers, under which name its authority was given, from which file, and what is in that.
+    authorities: BTreeMap<String, HostAuthority>,
+}
+
+/// The authority of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct HostAuthority {
+    named: String,
+    file: String,
+    pem: Vec<u8>,
 }
 
 impl RegistryHosts {
-    /// Those of texts `REGISTRY=HOST[:PORT][/PATH]` and `HOST[:PORT]=FILE`.
+    /// Those of texts `REGISTRY=HOST[:PORT][/PATH]` and `HOST[:PORT]=FILE`; each file is read.
     ///
     /// # Errors
-    /// [`HostsError`] for the first that is not one.
-    pub fn parse(mirrors: &[String], authorities: &[String]) -> Result<Self, HostsError> {
+    /// [`HostsError`] for the first that is not one, and for a file that cannot be read or holds no certificate.
+    pub fn read(mirrors: &[String], authorities: &[String]) -> Result<Self, HostsError> {
         let mut hosts = Self::default();
         for text in mirrors {
             let wrong = |problem: String| HostsError {
@@ -71,12 +84,44 @@ impl RegistryHosts {
                 .split_once('=')
                 .filter(|(_, file)| !file.is_empty())
                 .ok_or_else(|| wrong("write `HOST[:PORT]=FILE`".to_owned()))?;
+            let named = of.to_owned();
             let of = host(of).map_err(wrong)?.host().to_owned();
-            if hosts.authorities.insert(of, PathBuf::from(file)).is_some() {
+            if hosts.authorities.contains_key(&of) {
                 return Err(wrong("that host has another one already".to_owned()));
             }
+            let pem = Authority::File(Path::new(file)).pem();
+            let pem = pem.map_err(|error| wrong(chain(&error)))?;
+            let file = file.to_owned();
+            hosts
+                .authorities
+                .insert(of, HostAuthority { named, file, pem });
         }
         Ok(hosts)
+    }
+
+    /// At which host the registry of this name answers; `None` for a text that names none.
+    pub fn host_of(registry: &str) -> Option<String> {
+        host(registry).ok().map(|found| found.host().to_owned())
+    }
+
+    /// The mirrors and authorities that are of no use to who only has to do with `hosts` (where registries, chart repositories and file
+    /// servers answer), as they were written.
+    pub fn unused(&self, hosts: &BTreeSet<String>) -> Vec<String> {
+        let mirrors = self.mirrors.iter();
+        let unused = mirrors
+            .clone()
+            .filter(|(of, _)| !hosts.contains(*of))
+            .map(|(of, _)| format!("a mirror of `{of}`"));
+        let at: BTreeSet<String> = mirrors
+            .filter(|(of, _)| hosts.contains(*of))
+            .flat_map(|(_, at)| at)
+            .filter_map(|(registry, _)| Self::host_of(registry))
+            .collect();
+        let authorities = self.authorities.iter();
+        let authorities = authorities
+            .filter(|(of, _)| !hosts.contains(*of) && !at.contains(*of))
+            .map(|(_, one)| format!("the authority of `{}`", one.named));
+        unused.chain(authorities).collect()
     }
 
     /// The image as each mirror of its registry has it, in their order.
@@ -94,10 +139,13 @@ impl RegistryHosts {
             .collect()
     }
 
-    /// The hosts with an authority of their own, each with its file.
-    pub(crate) fn authorities(&self) -> impl Iterator<Item = (&str, &Path)> {
+    /// The hosts with an authority of their own, each with its certificates.
+    pub(crate) fn authorities(&self) -> impl Iterator<Item = (&str, Authority<'_>)> {
         let all = self.authorities.iter();
-        all.map(|(host, file)| (host.as_str(), file.as_path()))
+        all.map(|(host, one)| {
+            let (origin, pem) = (one.file.as_str(), one.pem.as_slice());
+            (host.as_str(), Authority::Pem { origin, pem })
+        })
     }
 
     /// Both together: of what is parsed apart.
@@ -127,10 +175,12 @@ mod tests {
     use super::*;
 
     fn parsed(mirrors: &[&str], authorities: &[&str]) -> Result<RegistryHosts, String> {
+        let pem = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/authority.pem");
         let own = |texts: &[&str]| -> Vec<String> {
-            texts.iter().map(|text| (*text).to_owned()).collect()
+            let texts = texts.iter();
+            texts.map(|text| text.replace("ca.pem", pem)).collect()
         };
-        RegistryHosts::parse(&own(mirrors), &own(authorities)).map_err(|error| error.to_string())
+        RegistryHosts::read(&own(mirrors), &own(authorities)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -178,7 +228,7 @@ mod tests {
         assert_eq!(known("docker.io=ca.pem"), ["registry-1.docker.io"]);
         assert_eq!(known("index.docker.io=ca.pem"), ["registry-1.docker.io"]);
         assert_eq!(known("r.example:5000=ca.pem"), ["r.example:5000"]);
-        let twice = parsed(&[], &["docker.io=a.pem", "index.docker.io=b.pem"]).unwrap_err();
+        let twice = parsed(&[], &["docker.io=ca.pem", "index.docker.io=b.pem"]).unwrap_err();
         assert!(twice.contains("another one already"), "{twice}");
     }
 
@@ -201,7 +251,39 @@ mod tests {
         for text in ["registry.example", "registry.example=", "a/b=ca.pem"] {
             assert!(parsed(&[], &[text]).is_err(), "{text}");
         }
-        let twice = parsed(&[], &["r.example=a.pem", "r.example=b.pem"]).unwrap_err();
+        let twice = parsed(&[], &["r.example=ca.pem", "r.example=b.pem"]).unwrap_err();
         assert!(twice.contains("another one already"), "{twice}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_authority_is_found_where_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (empty, text) = (folder.path().join("empty"), folder.path().join("text"));
+        std::fs::write(&empty, "").unwrap();
+        std::fs::write(&text, "not PEM\n").unwrap();
+        for (file, why) in [
+            (&folder.path().join("missing"), "No such file"),
+            (&empty, "holds no certificate"),
+            (&text, "holds no certificate"),
+            (&folder.path().to_owned(), "is a folder"),
+        ] {
+            let typed = format!("r.example={}", file.display());
+            let said = parsed(&[], &[&typed]).unwrap_err();
+            assert!(said.contains(&typed) && said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_has_a_use_for_is_named() {
+        let mirrors = ["docker.io=mirror.example/hub", "ghcr.io=other.example"];
+        let authorities = ["mirror.example=ca.pem", "other.example=ca.pem"];
+        let hosts = parsed(&mirrors, &authorities).unwrap();
+        let seen = BTreeSet::from(["registry-1.docker.io".to_owned()]);
+        assert_eq!(
+            hosts.unused(&seen),
+            ["a mirror of `ghcr.io`", "the authority of `other.example`"]
+        );
+        let all = BTreeSet::from(["registry-1.docker.io".to_owned(), "ghcr.io".to_owned()]);
+        assert_eq!(hosts.unused(&all), [""; 0]);
     }
 }

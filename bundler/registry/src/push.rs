@@ -27,7 +27,7 @@ impl RegistryClient {
         digest: &Digest,
     ) -> Result<Option<u64>, RegistryError> {
         let what = format!("{}@{digest}", repository.repository);
-        let url = url(repository, &format!("blobs/{digest}"));
+        let url = self.url(repository, &format!("blobs/{digest}"));
         let answer = self.authorized(repository, &what, &mut |authorization| {
             let request = self.http_at(&url).request(Method::HEAD, &url);
             with(request, authorization)
@@ -62,7 +62,7 @@ impl RegistryClient {
         body: &mut dyn Read,
     ) -> Result<(), RegistryError> {
         let what = format!("{}@{}", repository.repository, content.digest);
-        let begin = url(repository, "blobs/uploads/");
+        let begin = self.url(repository, "blobs/uploads/");
         let mut used = None;
         let answer = self.authorized(repository, &what, &mut |authorization| {
             used = authorization.map(str::to_owned);
@@ -108,7 +108,7 @@ impl RegistryClient {
         bytes: &[u8],
     ) -> Result<(), RegistryError> {
         let what = format!("{}:{tag}", repository.repository);
-        let url = url(repository, &format!("manifests/{tag}"));
+        let url = self.url(repository, &format!("manifests/{tag}"));
         let answer = self.authorized(repository, &what, &mut |authorization| {
             let request = self.http_at(&url).request(Method::PUT, &url);
             let request = request.header("Content-Type", media_type);
@@ -175,19 +175,6 @@ fn reported(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let line: String = line.join(" ");
     line.chars().filter(|c| !c.is_control()).collect()
-}
-
-fn url(repository: &ImageReference, path: &str) -> String {
-    let scheme = if repository.is_loopback() {
-        "http"
-    } else {
-        "https"
-    };
-    format!(
-        "{scheme}://{}/v2/{}/{path}",
-        repository.host(),
-        repository.repository
-    )
 }
 
 fn with<'a>(

@@ -130,6 +130,16 @@ pub enum ScaffoldError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] ProgramError),
+    /// Git failed while a new control plane was made.
+    #[error(
+        "the control plane cannot be made in `{}`\nhelp: see that there is room on that disk (`df -h`) and that you may write there, and run it again", path.display()
+    )]
+    Made {
+        /// The folder that it was to be in.
+        path: PathBuf,
+        /// What git said.
+        source: ProgramError,
+    },
 }
 
 fn article(word: &str) -> &'static str {
@@ -142,7 +152,7 @@ fn article(word: &str) -> &'static str {
 impl Classified for ScaffoldError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Io { .. } | Self::Git(_) => FailureClass::Environment,
+            Self::Io { .. } | Self::Git(_) | Self::Made { .. } => FailureClass::Environment,
             Self::Source(error) => error.class(),
             Self::Place(error) => error.class(),
             _ => FailureClass::Usage,
@@ -186,7 +196,13 @@ pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<ScaffoldedPla
     let _in_use = working_folder::in_use(begun.path()).map_err(io("write", begun.path()))?;
     let whole = begun.path().join("control-plane");
     fs::create_dir(&whole).map_err(io("create", &whole))?;
-    let written = write_plane(&whole, plan)?;
+    let written = write_plane(&whole, plan).map_err(|error| match error {
+        ScaffoldError::Git(source) => ScaffoldError::Made {
+            path: folder.to_owned(),
+            source,
+        },
+        error => error,
+    })?;
     match is_there {
         false => fs::rename(&whole, folder).map_err(io("create", folder))?,
         true => {

@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url, required_unless_present = "faults")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::registries::authority_file())]
     hub_ca: Option<PathBuf>,
     /// What `outhaul-hub faults SITE --output json` printed, instead of asking the hub
     #[arg(long, value_name = "FILE", conflicts_with = "hub")]

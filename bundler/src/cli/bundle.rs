@@ -17,7 +17,7 @@ use super::promote::OverrideArgs;
 use super::registries::RegistryArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Output, print_json, say};
-use crate::registries::Registries;
+use crate::registries::{Registries, UserClient};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_control::model::EXPIRES_DAYS;
@@ -30,7 +30,6 @@ use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
-use outhaul_registry::RegistryHosts;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
 
@@ -121,9 +120,9 @@ fn days() -> clap::builder::RangedI64ValueParser<u32> {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        let hosts = self.registries.parse()?;
+        let registries = self.registries.client()?;
         if self.estimate {
-            return self.estimate(hosts);
+            return self.estimate(registries);
         }
         let scanners = Programs::parse(&self.scanners).map_err(|text| {
             Failure::say(failure::USAGE, format!("`{text}` does not name a scanner"))
@@ -136,6 +135,10 @@ impl Args {
         for out in self.out.iter().chain(&self.publish) {
             outhaul_load::refuse_output(&reads, out).map_err(|error| Failure::of(&error))?;
         }
+        let is_new = match &self.publish {
+            Some(folder) => super::places::published(folder)?,
+            None => false,
+        };
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;
@@ -151,7 +154,7 @@ impl Args {
         let issued = fleet
             .signing_time(self.issued, clock)
             .map_err(fleet_failure)?;
-        let images = Registries::of_user(&platform.cache).with_hosts(hosts);
+        let images = Registries::of(registries, &platform.cache);
         let request = BundleRequest {
             cluster_types: &self.cluster_type,
             out: self.out.as_deref().unwrap_or(Path::new(".")),
@@ -180,9 +183,22 @@ impl Args {
                 return Err(produce_failure(error));
             }
         };
+        if let Some(folder) = self
+            .publish
+            .as_ref()
+            .filter(|there| is_new && there.is_dir())
+        {
+            say(&format!(
+                "note: `{}` was not there, and was made for what is published",
+                folder.display()
+            ));
+        }
         let noted = outhaul_check::beside_bundles(&platform, &self.cluster_type);
         if !noted.is_empty() {
             super::say_findings(&noted);
+        }
+        if let Some(unused) = images.unused() {
+            say(&format!("note: {unused}"));
         }
         self.print(&platform.rendering.environment, &production)?;
         let files = production.streams.iter().filter(|one| one.file.is_some());
@@ -222,13 +238,11 @@ impl Args {
         Ok(findings)
     }
 
-    fn estimate(&self, hosts: RegistryHosts) -> Result<Exit, Failure> {
+    fn estimate(&self, registries: UserClient) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict, None)?;
-        let images = Registries::of_user(&platform.cache)
-            .with_hosts(hosts)
-            .only_looks();
+        let images = Registries::of(registries, &platform.cache).only_looks();
         #[expect(
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"
@@ -251,6 +265,9 @@ impl Args {
         };
         let found =
             stream::estimate::estimate(&platform, &fleet, &request).map_err(produce_failure)?;
+        if let Some(unused) = images.unused() {
+            say(&format!("note: {unused}"));
+        }
         super::estimate::print(&platform, &found, &self.cluster_type, self.output)
     }
 

@@ -11,10 +11,10 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::volume::MAX_PARITY_PARTS;
 use outhaul_promote::HubConnection;
+use outhaul_ship::stream;
 use outhaul_ship::stream::copies::{self, Copied, CopyError, Kept, KeptBundle};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
-use outhaul_ship::stream::{self};
 
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
@@ -90,7 +90,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::registries::authority_file())]
     hub_ca: Option<PathBuf>,
     /// Do not make patches: copy changed content whole, for agents that do not support patches
     #[arg(long, conflicts_with = "volume_size")]
@@ -117,7 +117,9 @@ impl Args {
             false => known::brought(bundles, &standings),
         };
         let bases = self.bases(&fleet, &bundles, &standings)?;
-        let outdated = say_outdated(&fleet, &bundles)?;
+        let named = bundles.iter();
+        let named = named.map(|one| (one.role().to_owned(), one.stream()));
+        let outdated = say_outdated(&fleet, named)?;
         if let Some(cut) = self.cut() {
             volumes::check(&bundles, cut).map_err(|error| Failure::of(&error))?;
         }
@@ -311,21 +313,20 @@ impl Args {
     }
 }
 
-/// Names the bundles that were signed before keys were changed, and gives why, by role: sites that are enrolled since refuse them, or do not
+/// Names the bundles, each by role and stream, that were signed before keys were changed, and gives why, by role: sites that are enrolled since refuse them, or do not
 /// learn of the change.
-fn say_outdated(
+pub(super) fn say_outdated(
     fleet: &Fleet,
-    bundles: &[KeptBundle],
+    bundles: impl Iterator<Item = (String, String)>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut found = BTreeMap::new();
-    for bundle in bundles {
-        let why = stream::outdated(fleet, bundle.role()).map_err(fleet_failure)?;
+    for (role, stream) in bundles {
+        let why = stream::outdated(fleet, &role).map_err(fleet_failure)?;
         let Some(why) = why else { continue };
         say(&format!(
-            "warning: {}: {why}\nhelp: `outhaul bundle` makes a new number of the stream",
-            bundle.stream()
+            "warning: {stream}: {why}\nhelp: `outhaul bundle` makes a new number of the stream"
         ));
-        found.insert(bundle.role().to_owned(), why);
+        found.insert(role, why);
     }
     Ok(found)
 }

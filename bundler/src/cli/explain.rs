@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::registries::authority_file())]
     hub_ca: Option<PathBuf>,
     /// One key of the platform config: who sets it, what checks it, which template lines it reaches
     #[arg(long, value_name = "KEY")]

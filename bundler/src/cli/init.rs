@@ -70,6 +70,7 @@ impl Args {
             return Err(Failure::say(failure::USAGE, text)
                 .help("what is written there is committed: give the URL without it, and the password to git's credential helper"));
         }
+        refuse_folder_as_file(&folder)?;
         let plan = ScaffoldPlan {
             url,
             environments: self.environments,
@@ -114,6 +115,19 @@ impl Args {
         }
         Ok(Exit::SUCCESS)
     }
+}
+
+/// Refuses to write a control plane beside a folder that is named as the project file is: no command below it would run.
+fn refuse_folder_as_file(folder: &Path) -> Result<(), Failure> {
+    let path = folder.parent().unwrap_or(Path::new("")).join(project::FILE);
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let text = format!(
+        "`{}` is a folder, and commands beside the control plane read a file of that name",
+        path.display()
+    );
+    Err(Failure::say(failure::USAGE, text).help("rename it, or choose another place"))
 }
 
 /// Writes a project file beside the control plane, unless one is there, and agrees to it.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_git::source::SourceMap;
 
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::settings;
 use crate::project::Setting;
 
@@ -33,6 +33,29 @@ pub(super) fn file(
 ) -> Result<(), Failure> {
     outhaul_load::refuse_file(file, what, is_same).map_err(|error| Failure::of(&error))?;
     outside_sources(file)
+}
+
+/// Whether `folder`, in which bundles are published, is to be made. Of a path whose folder above is not there either, more than the last part
+/// may be mistyped, and a web server would look elsewhere: that is refused.
+pub(super) fn published(folder: &Path) -> Result<bool, Failure> {
+    if folder.exists() {
+        return Ok(false);
+    }
+    let above = folder
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty());
+    match above.filter(|above| !above.is_dir()) {
+        None => Ok(true),
+        Some(above) => {
+            let text = format!(
+                "`--publish {}`: there is no folder `{}`, in which it would be made",
+                folder.display(),
+                above.display()
+            );
+            let help = "correct the path, mount the disk, or make the folder first (`mkdir -p`)";
+            Err(Failure::say(failure::USAGE, text).help(help))
+        }
+    }
 }
 
 fn outside_sources(path: &Path) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outhaul_bundle::hub_api::CheckRule;
 use outhaul_kit::console;
 use serde_json::json;
 
@@ -60,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url)]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::registries::authority_file())]
     hub_ca: Option<PathBuf>,
     /// The program of a hook that a promotion policy names (JSON in, exit code 0 when it passed; may be given more than once)
     #[arg(long = "hook", value_name = "NAME=PROGRAM")]
@@ -241,9 +242,22 @@ impl Args {
         for reason in &decision.reasons {
             failure = failure.because(reason);
         }
-        Err(failure.help(
-            "import the missing reports, or waive a site (`outhaul-hub waive`), and run it again",
-        ))
+        let unmet = decision.rules.iter().filter(|rule| !rule.met);
+        let (checks, others): (Vec<_>, Vec<_>) =
+            unmet.partition(|rule| CheckRule::is_name(&rule.rule));
+        if !checks.is_empty() {
+            failure = failure.help(format!(
+                "state the outcome of each check once it ran: `outhaul-hub check --environment {from} --commit {commit} --name NAME --outcome \
+                 passed --by WHO`, or over HTTP (`POST /api/v1/checks`, with a token of scope `check`), and run it again"
+            ));
+        }
+        // Of reports no check says anything.
+        if checks.is_empty() || !others.is_empty() {
+            failure = failure.help(
+                "import the missing reports, or waive a site (`outhaul-hub waive`), and run it again",
+            );
+        }
+        Err(failure)
     }
 
     fn print(

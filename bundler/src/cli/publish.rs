@@ -106,7 +106,7 @@ struct ForgeArgs {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The certificate of the forge's authority, when it is a private one
-    #[arg(long, value_name = "FILE", requires = "pull_request")]
+    #[arg(long, value_name = "FILE", requires = "pull_request", value_parser = crate::cli::registries::authority_file())]
     forge_ca: Option<PathBuf>,
 }
 

@@ -348,7 +348,7 @@ impl Args {
         let foreign = match found.foreign.len() {
             0 => String::new(),
             count => format!(
-                ", {} of others",
+                "; {} of others, which is no difference",
                 format_count(count, "file is", "files are")
             ),
         };

@@ -15,13 +15,14 @@ use clap::{ArgMatches, Command, CommandFactory as _};
 
 use super::Cli;
 use super::failure::{self, Failure};
+use super::registries;
 use crate::project::find::{self, FindError, ProjectFile};
 use crate::project::trust::Records;
 use crate::project::{FILE, Project, Setting};
-use outhaul_control::diagnostic::Diagnostics;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_git::source::normal_url;
 use outhaul_kit::failure::{Classified as _, FailureClass};
-use outhaul_registry::ImageReference;
+use outhaul_registry::RegistryHosts;
 
 /// The variable that names a project file, or `none`.
 pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";
@@ -175,7 +176,7 @@ pub(super) fn completed(
     filler.cache(around);
     let mut from_file = Vec::new();
     for setting in taken {
-        filler.environment(setting, around);
+        filler.environment(setting, around)?;
         if let Some(located) = &located
             && filler.file(setting, &located.project)
         {
@@ -188,6 +189,7 @@ pub(super) fn completed(
         if !located.trusted {
             return Err(untrusted(located, &from_file, around.cwd));
         }
+        refuse_bad_files(&located.project, &from_file, around.cwd)?;
         let path = shown(&located.found, around.cwd);
         let keys: Vec<_> = from_file
             .iter()
@@ -243,6 +245,38 @@ fn untrusted(located: &Located, from_file: &[Setting], cwd: &Path) -> Failure {
         ))
 }
 
+/// Refuses a setting of the project file that is to be used and names a file that cannot be: the option that it becomes has no place.
+fn refuse_bad_files(project: &Project, from_file: &[Setting], cwd: &Path) -> Result<(), Failure> {
+    let mut findings = Diagnostics::new();
+    for setting in from_file {
+        let Some(value) = project.values.get(setting) else {
+            continue;
+        };
+        for (at, text) in value.texts.iter().enumerate() {
+            if let Err(problem) = named_file(*setting, text, cwd) {
+                let message = format!("`{}`: {problem}", setting.key());
+                let place = value.places.get(at).unwrap_or(&value.place);
+                findings.push(Diagnostic::error("project-value", message).at(place));
+            }
+        }
+    }
+    match findings.has_errors() {
+        false => Ok(()),
+        true => Err(wrong(findings)),
+    }
+}
+
+/// Whether the file that a setting names by this value, seen from `cwd`, can be used for it.
+fn named_file(setting: Setting, text: &str, cwd: &Path) -> Result<(), String> {
+    let file = match setting {
+        Setting::RegistryCas => text.split_once('=').map(|(_, file)| file),
+        Setting::HubCa => Some(text),
+        _ => None,
+    };
+    // What has no file is refused as the option that it becomes.
+    file.map_or(Ok(()), |file| registries::authority(&cwd.join(file)))
+}
+
 /// The command that was typed, with what it was given.
 fn leaf<'a>(
     mut command: &'a Command,
@@ -278,8 +312,9 @@ fn takes(leaf: &Command, matches: &ArgMatches, setting: Setting) -> bool {
             | Setting::Sources
             | Setting::AllowHosts
     );
+    let of_registries = matches!(setting, Setting::RegistryMirrors | Setting::RegistryCas);
     match leaf.get_name() {
-        "verify" => !of_plane || typed(matches, "snapshot"),
+        "verify" => !(of_plane || of_registries) || typed(matches, "snapshot"),
         // Two folders are compared as they are.
         "diff" if of_plane => {
             let sides = ["before", "after"].map(|id| matches.try_get_one::<String>(id));
@@ -341,18 +376,30 @@ impl Filler<'_> {
         })
     }
 
-    fn environment(&mut self, setting: Setting, around: &SettingsContext<'_>) {
+    fn environment(
+        &mut self,
+        setting: Setting,
+        around: &SettingsContext<'_>,
+    ) -> Result<(), Failure> {
         let name = setting.variable();
         let Some(text) = (around.variable)(&name) else {
-            return;
+            return Ok(());
         };
         let texts: Vec<String> = match setting {
             setting if setting.is_list() => text.split_whitespace().map(str::to_owned).collect(),
             _ => vec![text],
         };
         if self.fill(setting, Level::Environment, &texts) {
+            let wrong = texts
+                .iter()
+                .find_map(|text| named_file(setting, text, around.cwd).err());
+            if let Some(problem) = wrong {
+                let message = format!("the variable {name}: {problem}");
+                return Err(Failure::say(failure::USAGE, message));
+            }
             self.lines.push(format!("from the environment: {name}"));
         }
+        Ok(())
     }
 
     fn file(&mut self, setting: Setting, project: &Project) -> bool {
@@ -431,8 +478,7 @@ fn option(long: &str, value: &str) -> OsString {
 /// The host of `HOST=FILE`, under one of its names.
 fn host_of(text: &str) -> String {
     let host = text.split('=').next().unwrap_or_default();
-    let image = format!("{host}/a/b").parse::<ImageReference>();
-    image.map_or_else(|_| host.to_owned(), |image| image.host().to_owned())
+    RegistryHosts::host_of(host).unwrap_or_else(|| host.to_owned())
 }
 
 fn source(text: &str) -> Option<(String, Option<String>)> {

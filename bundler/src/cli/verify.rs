@@ -17,9 +17,10 @@ use super::failure::{self, Failure};
 use super::foreign;
 use super::inspect::{completed_by, left_out_json, parity_sentence};
 use super::key::fleet_failure;
+use super::registries::RegistryArgs;
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json};
-use crate::registries::Registries;
+use crate::registries::{Registries, UserClient};
 use outhaul_attest::contents::{self, ContentsError, Keys};
 use outhaul_attest::inspect::{self, InspectError};
 use outhaul_attest::judged::{self, Statement};
@@ -66,6 +67,8 @@ pub struct Args {
     #[arg(long, requires = "environment")]
     snapshot: bool,
     #[command(flatten)]
+    registries: RegistryArgs,
+    #[command(flatten)]
     input: InputArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
@@ -81,6 +84,8 @@ impl Args {
         if let Some(folder) = &self.attestations {
             super::places::folder(folder)?;
         }
+        let registries = self.snapshot.then(|| self.registries.client());
+        let registries = registries.transpose()?;
         let root = self.root()?;
         #[expect(
             clippy::disallowed_methods,
@@ -142,9 +147,8 @@ impl Args {
             Some(folder) if statement.holds() => Some(write_all(folder, &attestations)?),
             _ => None,
         };
-        let differences = self
-            .snapshot
-            .then(|| again(&self.input, &index))
+        let differences = registries
+            .map(|registries| again(&self.input, registries, &index))
             .transpose()?;
         self.print_result(&index, &statement, (written, differences.as_deref()))
     }
@@ -353,7 +357,11 @@ fn write_all(folder: &Path, attestations: &BTreeMap<String, Vec<u8>>) -> Result<
 }
 
 /// Renders the index's commits again and compares.
-fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Failure> {
+fn again(
+    input: &InputArgs,
+    registries: UserClient,
+    index: &Index,
+) -> Result<Vec<ContentDifference>, Failure> {
     let stream = &index.stream;
     if input.environment() != stream.environment.as_str() {
         let message = format!(
@@ -382,7 +390,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Fai
     let temporary = std::env::temp_dir();
     let mut spool =
         Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let registries = Registries::of_user(&rendered.cache);
+    let registries = Registries::of(registries, &rendered.cache);
     let mut collector = Collector::new(&sources, &rendered.cache).with_files(&registries);
     let cluster_type = rendered
         .control_plane

@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::ServeError;
 use outhaul_control::model::EXPIRES_DAYS;
+use outhaul_http::Authority;
+use outhaul_kit::text::chain;
 use outhaul_load::program::Programs;
 use outhaul_registry::RegistryHosts;
 use outhaul_remote::forge::ForgeKind;
@@ -66,6 +68,7 @@ pub struct PromoteConfig {
     #[serde(default, deserialize_with = "hub")]
     pub hub: Option<String>,
     /// The certificate of its authority, when it is a private one.
+    #[serde(default, deserialize_with = "authority")]
     pub hub_ca: Option<PathBuf>,
     /// The environment that follows its base branch without a gate.
     pub first: Option<String>,
@@ -137,6 +140,7 @@ pub struct GitConfig {
     /// The file with the token; without it `OUTHAUL_FORGE_TOKEN`, or systemd's credential `forge-token`.
     pub token_file: Option<PathBuf>,
     /// The certificate of the forge's authority, when it is a private one.
+    #[serde(default, deserialize_with = "authority")]
     pub forge_ca: Option<PathBuf>,
 }
 
@@ -162,12 +166,21 @@ fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Programs, D::Error> {
 
 fn mirrors<'de, D: Deserializer<'de>>(from: D) -> Result<RegistryHosts, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
-    RegistryHosts::parse(&texts, &[]).map_err(serde::de::Error::custom)
+    RegistryHosts::read(&texts, &[]).map_err(serde::de::Error::custom)
 }
 
 fn authorities<'de, D: Deserializer<'de>>(from: D) -> Result<RegistryHosts, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
-    RegistryHosts::parse(&[], &texts).map_err(serde::de::Error::custom)
+    RegistryHosts::read(&[], &texts).map_err(serde::de::Error::custom)
+}
+
+/// The file of an authority, which is read here so that a mistyped one has its place.
+fn authority<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    let file = PathBuf::deserialize(from)?;
+    Authority::File(&file)
+        .pem()
+        .map_err(|error| serde::de::Error::custom(chain(&error)))?;
+    Ok(Some(file))
 }
 
 fn interval<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

@@ -19,7 +19,7 @@ use super::state::{EnvironmentMemory, LastRun};
 use super::written;
 use crate::outcome;
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
-use crate::registries::Registries;
+use crate::registries::{Registries, UserClient};
 use outhaul_control::overriding::Override;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_kit::failure::{Classified, FailureClass};
@@ -234,7 +234,8 @@ fn bundle(
         .map_err(|error| RoundProblem::of(&error))?;
     let (mirrors, authorities) = (&config.registry_mirrors, &config.registry_cas);
     let hosts = mirrors.clone().and(authorities.clone());
-    let images = Registries::of_user(&platform.cache).with_hosts(hosts);
+    let user = UserClient::open(hosts).map_err(|error| RoundProblem::of(&error))?;
+    let images = Registries::of(user, &platform.cache);
     let request = BundleRequest {
         cluster_types: &[],
         out: &config.out,

@@ -97,6 +97,8 @@ fn a_stream_whose_bundle_the_fleet_lost_is_named_and_not_passed_over() {
 fn a_hub_that_was_typed_and_would_not_be_asked_is_refused() {
     let fleet = Fleet::new();
     fs::create_dir(fleet.path("stick")).unwrap();
+    let authority = include_str!("../../registry/testdata/authority.pem");
+    fs::write(fleet.path("ca.pem"), authority).unwrap();
     for typed in [["--hub", "https://hub.example"], ["--hub-ca", "ca.pem"]] {
         let command = [
             "copy", "--fleet", "fleet", "--to", "stick", "--for", "drone-1",

@@ -159,7 +159,7 @@ fn attack_a_folder_of_another_fleet_is_not_published_to() {
         ] {
             let (_, _, err) = made.ends(2, &words);
             assert!(
-                err.contains("bundles of another fleet") && err.contains(says),
+                err.contains("is no place of this fleet") && err.contains(says),
                 "{err}"
             );
             assert_eq!(folder::tree(&web), before, "{words}");

@@ -57,9 +57,22 @@ impl Authority<'_> {
         Ok(all.map(|one| one.der().to_vec()).collect())
     }
 
+    /// The PEM text, of which at least one certificate could be read: for [`Authority::Pem`], when who names a file is to hear of a mistake
+    /// before a client is needed.
+    ///
+    /// # Errors
+    /// [`HttpError`] when it cannot be read, or holds no certificate.
+    pub fn pem(self) -> Result<Vec<u8>, HttpError> {
+        self.read().map(|(pem, _)| pem)
+    }
+
     pub(crate) fn certificates(self) -> Result<Vec<Certificate<'static>>, HttpError> {
+        self.read().map(|(_, certificates)| certificates)
+    }
+
+    fn read(self) -> Result<(Vec<u8>, Vec<Certificate<'static>>), HttpError> {
         let (origin, pem) = match self {
-            Self::Nobody => return Ok(Vec::new()),
+            Self::Nobody => return Ok((Vec::new(), Vec::new())),
             Self::Pem { origin, pem } => (Path::new(origin), pem.to_vec()),
             Self::File(path) => (path, durable::read(path, MAX_BYTES)?),
             Self::System => {
@@ -74,7 +87,7 @@ impl Authority<'_> {
             let path = origin.to_owned();
             return Err(HttpError::NoCertificate { path });
         }
-        Ok(found)
+        Ok((pem, found))
     }
 }
 

@@ -251,7 +251,7 @@ impl<'a> Fetch<'a> {
             HttpError::Url { expected } => {
                 self.wrong("the address of an archive", format!("is not {expected}"))
             }
-            error => self.unreachable(error.problem()),
+            error => RegistryError::unanswered(&self.host, &error),
         })
     }
 }

@@ -195,7 +195,7 @@ fn mirrored(
     let pem = folder.join("none.pem");
     std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
     let text = format!("{}={}", image.registry, mirror.registry);
-    let hosts = crate::RegistryHosts::parse(&[text], &[]).unwrap();
+    let hosts = crate::RegistryHosts::read(&[text], &[]).unwrap();
     let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
     client.with_hosts(hosts).unwrap()
 }

@@ -1,6 +1,7 @@
 //! `outhaul publish web`, `s3` and `oci`: the bundles that were signed last, to where connected sites pull them from.
 #![expect(clippy::result_large_err, reason = "an error ends the run")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -21,8 +22,8 @@ use serde_json::{Value, json};
 
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
+use crate::cli::registries::AuthorityArgs;
 use crate::cli::{Exit, Output, data, print_json};
-use crate::registries;
 
 /// Largest metadata file in bytes.
 const MAX_METADATA: u64 = 16 << 20;
@@ -82,7 +83,7 @@ pub(super) struct S3Args {
     #[arg(long, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
     /// The certificate of the server's authority, when it is a private one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::registries::authority_file())]
     ca: Option<PathBuf>,
 }
 
@@ -99,6 +100,8 @@ pub(super) struct OciArgs {
     /// The repository, without a tag
     #[arg(long, value_name = "REGISTRY/REPOSITORY")]
     to: String,
+    #[command(flatten)]
+    authorities: AuthorityArgs,
 }
 
 impl WebArgs {
@@ -147,9 +150,10 @@ impl OciArgs {
             )
             .help("name the repository alone: each bundle gets tags of its own"));
         }
+        let registries = self.authorities.client()?;
         let fleet = self.common.open()?;
-        let client = registries::client_of_user()
-            .map_err(|error| Failure::say(failure::ENVIRONMENT, error))?;
+        let client = registries.client();
+        let client = client.map_err(|error| Failure::say(failure::ENVIRONMENT, error.message))?;
         let options = self.common.options();
         // What a bundle that is made now would change while it is read.
         let _busy = outhaul_ship::stream::exclusive(&fleet).map_err(|error| Failure::of(&error))?;
@@ -157,9 +161,10 @@ impl OciArgs {
         let read = |name: &str| metadata(&fleet, name);
         outhaul_publish::refuse_lost(&bundles, &read, &|role| stream_of(&fleet, role))
             .map_err(|error| Failure::of(&error))?;
+        let outdated = say_outdated(&fleet, &bundles)?;
         let mut pushed = Vec::new();
         for bundle in bundles {
-            let done = oci::push(&client, &repository, &bundle, options);
+            let done = oci::push(client, &repository, &bundle, options);
             let done = done.map_err(|error| Failure::of(&error))?;
             if self.common.output == Output::Text {
                 data(&format!(
@@ -177,7 +182,7 @@ impl OciArgs {
             let artifacts = pushed.iter().map(|(bundle, done)| {
                 json!({
                     "stream": bundle.stream, "number": bundle.number, "artifact": done.name,
-                    "digest": done.digest.to_string(), "sent": counts(&done.sent).0, "there": counts(&done.sent).1,
+                    "digest": done.digest.to_string(), "outdated": outdated.get(&bundle.role), "sent": counts(&done.sent).0, "there": counts(&done.sent).1,
                 })
             });
             return print_json(
@@ -235,6 +240,16 @@ impl Common {
         ));
         Ok(Exit::SUCCESS)
     }
+}
+
+/// Names the bundles that were signed before keys were changed, and gives why, by role.
+fn say_outdated(
+    fleet: &Fleet,
+    bundles: &[BundleFile],
+) -> Result<BTreeMap<String, String>, Failure> {
+    let named = bundles.iter();
+    let named = named.map(|one| (one.role.clone(), one.stream.clone()));
+    crate::cli::copy::say_outdated(fleet, named)
 }
 
 /// Refuses a target with another fleet's metadata: what is newer there than the record here, publishing refuses by itself.

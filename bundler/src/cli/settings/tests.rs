@@ -17,6 +17,9 @@ impl SettingsFixture {
         let folder = tempfile::tempdir().unwrap();
         let cwd = std::fs::canonicalize(folder.path()).unwrap();
         std::fs::write(cwd.join(FILE), text).unwrap();
+        for authority in ["ca.pem", "file.pem", "typed.pem"] {
+            std::fs::write(cwd.join(authority), AUTHORITY).unwrap();
+        }
         let records = Records::at(&cwd.join("state"));
         records.add(&cwd.join(FILE), text).unwrap();
         Self {
@@ -48,6 +51,8 @@ impl SettingsFixture {
         self.complete(line).unwrap().0
     }
 }
+
+const AUTHORITY: &str = include_str!("../../../registry/testdata/authority.pem");
 
 const WHOLE: &str = "control_plane = \"plane\"\ncontrol_plane_branch = \"trunk\"\nfleet = \"fleet\"\n\
     hub = \"https://hub.example\"\nhub_ca = \"ca.pem\"\nrendered = \"out\"\nbundles = \"sticks\"\n\
@@ -119,9 +124,37 @@ fn options_win_over_the_environment_and_that_over_the_file() {
 fn the_authority_of_a_host_is_that_of_the_first_level_that_names_one() {
     let file = "registry_cas = [\"docker.io=file.pem\", \"r.example=file.pem\"]\n";
     let place = SettingsFixture::with(file);
-    let line = place.line("outhaul bundle --registry-ca index.docker.io=typed.pem");
+    let typed = place.cwd.join("typed.pem");
+    let line = place.line(&format!(
+        "outhaul bundle --registry-ca index.docker.io={}",
+        typed.display()
+    ));
     assert!(!line.contains("docker.io=file.pem"), "{line}");
     assert!(line.contains("--registry-ca=r.example=file.pem"), "{line}");
+}
+
+#[test]
+fn a_file_that_is_no_authority_is_refused_where_it_is_written() {
+    let file =
+        "fleet = \"f\"\nregistry_cas = [\n  \"a.example=ca.pem\",\n  \"r.example=empty.pem\",\n]\n";
+    let mut place = SettingsFixture::with(file);
+    std::fs::write(place.cwd.join("empty.pem"), "").unwrap();
+    let failure = place.complete("outhaul bundle --out o").unwrap_err();
+    assert_eq!(failure.code(), failure::USAGE);
+    let said = format!("{failure:?}");
+    for part in ["outhaul.toml:4:3", "empty.pem` holds no certificate"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Another level overrules it, or has a mistake of its own.
+    let sound = place.cwd.join("ca.pem");
+    let line = place.line(&format!(
+        "outhaul bundle --out o --registry-ca r.example={}",
+        sound.display()
+    ));
+    assert!(!line.contains("empty.pem"), "{line}");
+    place.variables = vec![("OUTHAUL_REGISTRY_CAS", "r.example=none.pem")];
+    let said = format!("{:?}", place.complete("outhaul bundle").unwrap_err());
+    assert!(said.contains("OUTHAUL_REGISTRY_CAS"), "{said}");
 }
 
 #[test]

@@ -140,7 +140,12 @@ impl<'a> Look<'a> {
         let named_so = rendered.iter().filter_map(|one| one.unread.clone());
         // With what is wrong with its objects that is said already.
         if carries(&sites.delivery) || !manifests::applies_objects(&sites.kind) {
+            // One mistake is one finding: what its reconciler does not read is said as that.
+            let gaps = payload.followed.gaps.iter();
+            let broken = gaps.filter(|gap| gap.means == Means::Broken);
+            let broken: BTreeSet<String> = broken.map(|gap| gap.at.to_string()).collect();
             let all = named_so.chain(payload.followed.unread());
+            let all = all.filter(|unread| !broken.contains(&unread.at.to_string()));
             self.unread.note(all, carries(&sites.delivery));
         }
         let (rendered, mut helm) = without_charts(rendered);

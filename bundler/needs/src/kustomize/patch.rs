@@ -365,10 +365,12 @@ impl Walk<'_> {
             for document in documents {
                 if !matches!(document.value, Value::Mapping(_) | Value::Null) {
                     let at = Location::new(file, document.span.clone());
-                    let message =
-                        format!("this is {}, and a `fleet.yaml` is a map", document.kind());
-                    let help = "write its fields, such as `helm:`: Rancher Fleet does not read it so, and deploys nothing from this folder";
-                    self.gap(Means::Broken, at, message, help);
+                    let message = format!(
+                        "this is {}, and Rancher Fleet reads a map in `fleet.yaml`: it deploys nothing from this folder",
+                        document.kind()
+                    );
+                    let help = "write its fields, such as `helm:`; where another program reads this file, there is nothing to do";
+                    self.gap(Means::Nothing, at, message, help);
                     continue;
                 }
                 let targets = list(&document, "targetCustomizations").iter();

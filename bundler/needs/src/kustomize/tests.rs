@@ -377,6 +377,21 @@ fn folders_that_no_kustomization_names_are_read_as_before() {
 }
 
 #[test]
+fn a_fleet_yaml_that_is_no_map_is_said_and_an_empty_one_is_not() {
+    let said = |text: &str| {
+        let files = [("app/fleet.yaml", text), ("app/pod.yaml", POD)];
+        gaps(&followed_in("app", &files, &[]))
+    };
+    for (text, kind) in [("- helm\n", "a list"), ("helm\n", "text")] {
+        let found = said(text);
+        assert!(found.len() == 1 && found[0].contains(kind), "{found:?}");
+    }
+    for text in ["", "# nothing\n", "namespace: x\n"] {
+        assert!(said(text).is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn a_tree_that_was_emptied_is_named_and_one_that_may_hold_something_is_not() {
     let overlay = "resources: [../base]\n";
     let emptied = [

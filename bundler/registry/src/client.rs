@@ -412,7 +412,21 @@ pub(crate) fn unreachable(image: &ImageReference, error: &HttpError) -> Registry
 
 #[cfg(test)]
 mod tests {
-    use super::resolved;
+    use super::{RegistryClient, resolved};
+    use crate::{Credentials, RegistryHosts};
+
+    #[test]
+    fn a_registry_on_this_machine_is_asked_over_tls_where_an_authority_is_named_for_it() {
+        let pem = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/authority.pem");
+        let client = || RegistryClient::new(Credentials::default(), Some(pem.as_ref())).unwrap();
+        let image = "127.0.0.1:5000/team/app:1".parse().unwrap();
+        assert!(client().url(&image, "tags/list").starts_with("http://127"));
+        let named = [format!("127.0.0.1:5000={pem}")];
+        let hosts = RegistryHosts::read(&[], &named).unwrap();
+        let client = client().with_hosts(hosts).unwrap();
+        let url = client.url(&image, "tags/list");
+        assert_eq!(url, "https://127.0.0.1:5000/v2/team/app/tags/list");
+    }
 
     #[test]
     fn what_a_server_answers_is_a_url_seen_from_where_it_was_asked() {

@@ -15,14 +15,15 @@ use clap::{ArgMatches, Command, CommandFactory as _};
 
 use super::Cli;
 use super::failure::{self, Failure};
-use super::registries;
 use crate::project::find::{self, FindError, ProjectFile};
 use crate::project::trust::Records;
 use crate::project::{FILE, Project, Setting};
-use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::source::normal_url;
 use outhaul_kit::failure::{Classified as _, FailureClass};
 use outhaul_registry::RegistryHosts;
+
+mod files;
 
 /// The variable that names a project file, or `none`.
 pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";
@@ -189,7 +190,7 @@ pub(super) fn completed(
         if !located.trusted {
             return Err(untrusted(located, &from_file, around.cwd));
         }
-        refuse_bad_files(&located.project, &from_file, around.cwd)?;
+        filler.refuse_bad_files(&located.project, &from_file, around.cwd)?;
         let path = shown(&located.found, around.cwd);
         let keys: Vec<_> = from_file
             .iter()
@@ -243,38 +244,6 @@ fn untrusted(located: &Located, from_file: &[Setting], cwd: &Path) -> Failure {
         .help(format!(
             "if not, `{VARIABLE}=none` leaves it out; nothing was done"
         ))
-}
-
-/// Refuses a setting of the project file that is to be used and names a file that cannot be: the option that it becomes has no place.
-fn refuse_bad_files(project: &Project, from_file: &[Setting], cwd: &Path) -> Result<(), Failure> {
-    let mut findings = Diagnostics::new();
-    for setting in from_file {
-        let Some(value) = project.values.get(setting) else {
-            continue;
-        };
-        for (at, text) in value.texts.iter().enumerate() {
-            if let Err(problem) = named_file(*setting, text, cwd) {
-                let message = format!("`{}`: {problem}", setting.key());
-                let place = value.places.get(at).unwrap_or(&value.place);
-                findings.push(Diagnostic::error("project-value", message).at(place));
-            }
-        }
-    }
-    match findings.has_errors() {
-        false => Ok(()),
-        true => Err(wrong(findings)),
-    }
-}
-
-/// Whether the file that a setting names by this value, seen from `cwd`, can be used for it.
-fn named_file(setting: Setting, text: &str, cwd: &Path) -> Result<(), String> {
-    let file = match setting {
-        Setting::RegistryCas => text.split_once('=').map(|(_, file)| file),
-        Setting::HubCa => Some(text),
-        _ => None,
-    };
-    // What has no file is refused as the option that it becomes.
-    file.map_or(Ok(()), |file| registries::authority(&cwd.join(file)))
 }
 
 /// The command that was typed, with what it was given.
@@ -390,13 +359,7 @@ impl Filler<'_> {
             _ => vec![text],
         };
         if self.fill(setting, Level::Environment, &texts) {
-            let wrong = texts
-                .iter()
-                .find_map(|text| named_file(setting, text, around.cwd).err());
-            if let Some(problem) = wrong {
-                let message = format!("the variable {name}: {problem}");
-                return Err(Failure::say(failure::USAGE, message));
-            }
+            self.refuse_bad_variable(setting, &name, (&texts, around.cwd))?;
             self.lines.push(format!("from the environment: {name}"));
         }
         Ok(())

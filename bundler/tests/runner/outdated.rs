@@ -175,7 +175,7 @@ fn attack_a_folder_of_another_fleet_is_not_published_to() {
     refused("metadata/timestamp.json");
     // The fleet's own folder without its root is mended.
     let (_, _, err) = made.ok(&bundle("fleet", "web"));
-    assert!(err.contains("1.root.json` was gone"), "{err}");
+    assert!(err.contains("1.root.json` was missing"), "{err}");
     assert!(made.path("web/metadata/1.root.json").is_file());
 }
 

@@ -14,7 +14,8 @@ use outhaul_http::{Authority, ClientSettings, HttpError, Method, Response, TimeL
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::config::{self, Access, AccessError, ApiCredentials};
+use crate::access_error::AccessError;
+use crate::config::{self, Access, ApiCredentials};
 use crate::status::{Reason, Refusal};
 
 /// Largest answer in bytes: etcd keeps no object above 1.5 MiB, a page of a list has some hundred small ones.

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use crate::access_error::AccessError;
 use crate::exec::ExecPlugin;
 use crate::yaml;
 
@@ -71,40 +72,6 @@ impl fmt::Debug for ApiCredentials {
             Self::Program(_) => "what a program brings",
         })
     }
-}
-
-/// Why there is no access.
-#[derive(Debug, thiserror::Error)]
-pub enum AccessError {
-    /// A file that cannot be read.
-    #[error("`{}` cannot be read: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Something in the kubeconfig.
-    #[error("`{}`: {problem}", path.display())]
-    Wrong {
-        /// The kubeconfig.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The program by which the kubeconfig's user logs in.
-    #[error("`{}` logs in by the program `{}`, which brought nothing: {problem}", path.display(), program.display())]
-    Plugin {
-        /// The kubeconfig.
-        path: PathBuf,
-        /// The program.
-        program: PathBuf,
-        /// What it said, or how it failed.
-        problem: String,
-    },
-    /// Neither a kubeconfig nor a pod.
-    #[error("no kubeconfig is set, and this is not a pod with a service account")]
-    Nowhere,
 }
 
 /// Reads `path`, at most [`MAX_BYTES`] of it.

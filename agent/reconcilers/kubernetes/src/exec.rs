@@ -14,7 +14,7 @@ use outhaul_kit::program::{self, Limits};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::config::AccessError;
+use crate::access_error::AccessError;
 
 /// The versions of the protocol that are spoken; of what is used here they are the same.
 const VERSIONS: [&str; 2] = [

@@ -5,6 +5,7 @@
 //! answers. Order, health and difference are pure. It knows nothing of bundles, signatures, the site's
 //! state or the hub; it keeps nothing, and decides for no object whether it may be removed.
 
+mod access_error;
 pub mod argocd;
 mod client;
 pub mod cluster;
@@ -22,9 +23,10 @@ pub mod platform;
 mod status;
 pub mod yaml;
 
+pub use access_error::AccessError;
 pub use client::ClientError;
 pub use cluster::{Cluster, Resource};
-pub use config::{Access, AccessError, ApiCredentials};
+pub use config::{Access, ApiCredentials};
 pub use exec::ExecPlugin;
 pub use health::Health;
 pub use manifest::{Key, Object};

@@ -13,6 +13,9 @@ use crate::watched;
 /// How much of a file is read for its first line; the system itself reads 256 bytes.
 const MAX_LINE_BYTES: u64 = 4096;
 
+/// Interpreters that are scripts themselves: as many as the system starts.
+pub(super) const MOST_INTERPRETERS: usize = 5;
+
 /// What a file is started with.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Interpreter {

@@ -16,7 +16,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::text::quoted;
 
 use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
-use super::interpreter::{self, Interpreter};
+use super::interpreter::{self, Interpreter, MOST_INTERPRETERS};
 use super::members;
 use super::runnable::runnable;
 use crate::error::ApplyError;
@@ -34,8 +34,6 @@ const BY_GROUP: u32 = 0o020;
 const BY_ANYBODY: u32 = 0o002;
 /// As many links as the system follows.
 const MOST_LINKS: usize = 40;
-/// Interpreters that are scripts themselves: as many as the system starts.
-pub(super) const MOST_INTERPRETERS: usize = 5;
 /// In a folder that everybody may write to, only its owner may replace a file.
 const STICKY: u32 = 0o1000;
 

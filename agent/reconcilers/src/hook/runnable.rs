@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_kit::text::quoted;
 
-use super::interpreter::{self, Interpreter};
-use super::program::MOST_INTERPRETERS;
+use super::interpreter::{self, Interpreter, MOST_INTERPRETERS};
 
 /// The beginning of an ELF file that names its machine: 16 bytes of identity, the type, the machine.
 const ELF_BEGINNING: usize = 20;

@@ -288,16 +288,14 @@ pub fn vault(config: &AnsibleConfig) -> Result<Option<&Path>, ApplyError> {
     let is_program = vault
         .metadata()
         .is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
+    if let Some(hook::Changeable { problem, way_out }) = hook::changeable_by_others(vault, None) {
+        let help = format!("{}, then {way_out}", hook::LOOK_FIRST);
+        return Err(refused(problem, help));
+    }
     if is_program && let Err(lacks) = hook::runnable(vault, None) {
         return Err(refused(lacks.problem, lacks.way_out));
     }
-    match hook::changeable_by_others(vault, None) {
-        None => Ok(Some(vault)),
-        Some(hook::Changeable { problem, way_out }) => {
-            let help = format!("{}, then {way_out}", hook::LOOK_FIRST);
-            Err(refused(problem, help))
-        }
-    }
+    Ok(Some(vault))
 }
 
 /// A program of Ansible's that is not there, or does not start.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::rescued;
+use crate::runner::tidy;
 use crate::state::outbox::Author;
 use crate::state::{self, SiteIdentity, StateError, events, key, outbox};
 use crate::state_folder::StateFolder;
@@ -63,10 +64,24 @@ impl Renumbered {
 pub struct Acknowledged {
     /// How many reports left the outbox.
     pub gone: u64,
+    /// How many reports of former databases left the folder of saved ones.
+    pub former: u64,
     /// Why reports are numbered anew, when this showed it.
     pub renumbered: Option<Renumbered>,
     /// The hub's clock when it signed the newest of them, milliseconds since 1970.
     pub hub_time_ms: Option<i64>,
+}
+
+impl Acknowledged {
+    /// How many reports need not be kept any more.
+    pub fn left(&self) -> u64 {
+        self.gone + self.former
+    }
+
+    /// Whether this site did not know it before.
+    pub fn is_new(&self) -> bool {
+        self.left() > 0 || self.renumbered.is_some()
+    }
 }
 
 /// The acknowledgements in a file's lines that are for this site, and why another line cannot be used:
@@ -138,7 +153,7 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
         .rehearsal
         .is_none()
         .then(|| agent.state_folder.clone());
-    let done = agent
+    let mut done = agent
         .commit(|db, author| {
             let mut done = Acknowledged {
                 hub_time_ms: acks.iter().map(|ack| ack.hub_time_ms).max(),
@@ -183,20 +198,23 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
         })
         .map_err(AgentError::from)?;
     if agent.rehearsal.is_none() {
-        forget_former(agent, &site, &acks);
+        done.former = forget_former(agent, &site, &acks);
     }
     if done.renumbered.is_some() {
         agent.site = next;
+        // Until then an older copy of the database could not be distinguished from it.
+        tidy::keep_identity(agent)?;
     }
     Ok(done)
 }
 
-/// Reports of former databases that the hub has are not kept beside the database.
-fn forget_former(agent: &Agent, site: &SiteIdentity, acks: &[Ack]) {
+/// Reports of former databases that the hub has are not kept beside the database. Returns how many there were.
+fn forget_former(agent: &Agent, site: &SiteIdentity, acks: &[Ack]) -> u64 {
     // They go to the hub once more, which counts each once.
-    if let Err(error) = rescued::acknowledged(&agent.state_folder, site, acks) {
+    rescued::acknowledged(&agent.state_folder, site, acks).unwrap_or_else(|error| {
         tracing::warn!("reports that the hub has could not be removed from `rescued`: {error}");
-    }
+        0
+    })
 }
 
 /// Removes the saved reports that the database of `site` has as well. Before it numbers them anew: after a power cut between the two it still has

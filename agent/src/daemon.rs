@@ -22,6 +22,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 mod exports;
 mod outcome;
 mod round;
+mod unsaved;
 mod watch;
 
 use round::Round;
@@ -125,13 +126,19 @@ enum Ended {
 
 fn work(agent: &mut Agent, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
     let begun = Instant::now();
-    let mut round = Round::begin(agent)?;
+    let mut round = loop {
+        match Round::begin(agent) {
+            Err(error) => unsaved::wait(agent, woken, error)?,
+            Ok(round) => break round,
+        }
+    };
     notify(NotifyState::Ready);
     while !agent.heartbeat.is_cancelled() {
         match round.go(agent) {
             // Asked to stop in the middle of work: the next start goes on with it.
             Err(AgentError::Stopped) => break,
-            other => other?,
+            Err(error) => unsaved::wait(agent, woken, error)?,
+            Ok(()) => {}
         }
         if update::look(agent, begun.elapsed()).unwrap_or_else(|error| {
             tracing::warn!("{error}");

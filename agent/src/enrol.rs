@@ -94,7 +94,7 @@ pub fn enrol(
     let (_lock, config, lost) = claimed(state_folder)?;
     // Opening a database that is gone would make an empty one in its place.
     if state::check_enrolled(state_folder).is_err() {
-        former::check(state_folder, (&fleet, &site_name), lost)?;
+        former::check_without_database(state_folder, (&fleet, &site_name), lost)?;
     }
     let mut store = opened(state_folder)?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
@@ -102,13 +102,7 @@ pub fn enrol(
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
             || site.stream != stream
         {
-            return Err(AgentError::Usage {
-                message: format!(
-                    "this state folder belongs to site `{}` of fleet {}, {}/{}, already",
-                    site.name, site.fleet, site.stream.environment, site.stream.cluster_type
-                ),
-                help: "use another --state folder for another site".into(),
-            });
+            return Err(of_another_site(state_folder, &site, &site_name));
         }
         return enrolled_before(
             state_folder,
@@ -204,6 +198,21 @@ fn rescued_reports(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<Rescu
     rescued::waiting(state_folder, site)
 }
 
+/// The folder has the database of another site than the one named `wanted`.
+fn of_another_site(state_folder: &StateFolder, site: &SiteIdentity, wanted: &Name) -> AgentError {
+    AgentError::Usage {
+        message: format!(
+            "this state folder belongs to site `{}` of fleet {}, {}/{}, already",
+            site.name, site.fleet, site.stream.environment, site.stream.cluster_type
+        ),
+        help: format!(
+            "name another state folder for another site (`--state`); where this machine is to be `{wanted}` from now on, stop the service where it runs \
+             (`systemctl stop outhaul-agent`), bring the reports that wait to the hub (`outhaul-agent export FOLDER`), then {}",
+            former::becomes(state_folder, wanted)
+        ),
+    }
+}
+
 /// The same site enrols by another kit, or by the same one again.
 fn enrolled_before(
     state_folder: &StateFolder,
@@ -270,14 +279,13 @@ fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {
     Ok(Secrets::own_public_key(&state_folder.identities()).map_err(StateError::from)?)
 }
 
-/// The state folder for a site: with nothing of somebody else's in it, locked, closed to others and with its folders; its settings; and whether
+/// The state folder for a site: with nothing of somebody else's in it, locked and closed to others; its settings; and whether
 /// what lies in it shows that a site was here.
 fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig, bool), AgentError> {
     state_folder.check_unused()?;
     let lock = state_folder.lock()?;
     refuse_interrupted_restore(state_folder)?;
     let config = config::load(&state_folder.config())?;
-    state_folder.create()?;
     Ok((lock, config, state_folder.shows_site().is_some()))
 }
 
@@ -299,8 +307,9 @@ fn refuse_interrupted_restore(state_folder: &StateFolder) -> Result<(), AgentErr
     }
 }
 
-/// The database, or a new one, before which what is left beside a lost one is kept.
+/// The database with the folders beside it, or a new one, before which what is left beside a lost one is kept.
 fn opened(state_folder: &StateFolder) -> Result<Store, AgentError> {
+    state_folder.create()?;
     if let Some(kept) =
         rescued::keep_left_beside_database(state_folder).map_err(StateError::from)?
     {

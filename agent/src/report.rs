@@ -105,7 +105,9 @@ pub struct Sent {
     pub sent: u64,
     /// How many reports of former databases were sent beside these.
     pub former: u64,
-    /// How many the hub acknowledged with its signature.
+    /// How many of these the hub acknowledged with its signature.
+    pub former_acknowledged: u64,
+    /// How many of this site's own numbering the hub acknowledged.
     pub acknowledged: u64,
     /// What the hub said to the enrolment request, while it is not approved.
     pub request: Option<String>,

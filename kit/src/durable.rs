@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::interrupt;
@@ -18,59 +18,22 @@ use crate::text;
 
 mod leftovers;
 mod reading;
+mod unexpected;
 
 pub use leftovers::remove_leftovers;
 #[cfg(test)]
 pub(crate) use reading::no_files;
-pub(crate) use reading::{found, not_a_file, opened_as, read_bounded, too_large};
+pub(crate) use reading::{not_a_file, opened_as, read_bounded, too_large};
 pub use reading::{open, open_file, read, read_if_present, read_private_key, read_secret};
+pub(crate) use unexpected::found;
+pub use unexpected::{
+    LINK, OWN_ENTRY, OWN_FILE, OWN_USERS, OWN_WORKING_FILE, OWN_WORKING_FOLDER, Unexpected, kind_of,
+};
 
 /// Mode of files that hold secrets.
 pub const SECRET_MODE: u32 = 0o600;
 /// Mode of files that anyone may read.
 pub const PUBLIC_MODE: u32 = 0o644;
-
-/// Something other than what must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unexpected {
-    /// What is there: `a symbolic link` …
-    pub found: &'static str,
-    /// What must be there: `a regular file` …
-    pub expected: &'static str,
-}
-
-/// What must be in a folder of a program's own.
-pub const OWN_ENTRY: &str = "the agent's own file or folder";
-/// What must be there where a program has a file.
-pub const OWN_FILE: &str = "the agent's own file";
-/// What must be there where a program makes a file anew that lacks, and one of another time does harm: a lock, what a database writes beside it.
-pub const OWN_WORKING_FILE: &str = "the agent's own file, which it makes itself";
-/// The words of [`kind_of`] for a link.
-const LINK: &str = "a symbolic link";
-
-/// What a file system has at a path, in words: `a symbolic link`, `a FIFO` …
-pub fn kind_of(kind: fs::FileType) -> &'static str {
-    let known = [
-        (kind.is_symlink(), rustix::fs::FileType::Symlink),
-        (kind.is_dir(), rustix::fs::FileType::Directory),
-        (kind.is_file(), rustix::fs::FileType::RegularFile),
-        (kind.is_fifo(), rustix::fs::FileType::Fifo),
-        (kind.is_socket(), rustix::fs::FileType::Socket),
-        (kind.is_block_device(), rustix::fs::FileType::BlockDevice),
-        (kind.is_char_device(), rustix::fs::FileType::CharacterDevice),
-    ];
-    let of = known.into_iter().find(|(is_it, _)| *is_it);
-    found(of.map_or(rustix::fs::FileType::Unknown, |(_, kind)| kind))
-}
-
-impl fmt::Display for Unexpected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, expected } = self;
-        write!(f, "it is {found}, not {expected}; it was not opened")
-    }
-}
-
-impl std::error::Error for Unexpected {}
 
 /// A file operation that failed, with its path. Its text ends with the error of the system, so that it has
 /// no further source.
@@ -126,25 +89,7 @@ impl FileError {
         use io::ErrorKind as Kind;
         let cause = self.source.get_ref();
         if let Some(what) = cause.and_then(|why| why.downcast_ref::<Unexpected>()) {
-            if what.expected == OWN_WORKING_FILE {
-                return "find out who put it there; then move it away, and repeat the command: put nothing in its place".into();
-            }
-            if what.expected == OWN_FILE && what.found == LINK {
-                return "find out who put it there, and move it away; then put the file that it leads to in its place, where that is this site's own, else the whole folder from one backup, and repeat the command".into();
-            }
-            if what.expected == OWN_FILE {
-                return "find out who put it there, and move it away; then put a file in its place, such as the one from a backup of the whole folder, and repeat the command".into();
-            }
-            if self.doing == "open" && what.found == "a folder" {
-                return "name a file in that folder".into();
-            }
-            if what.expected == reading::ENTRY {
-                return "put a regular file in its place, such as one from a backup; a pipe is read as `/dev/stdin` or `/dev/fd/N` only, as shells hand it over".into();
-            }
-            if what.expected == OWN_ENTRY {
-                return "put a file or folder in its place (a bind mount puts a folder on another disk), and repeat the command".into();
-            }
-            return "remove or rename that entry, or use another stick; nothing outside was touched".into();
+            return what.help(self.doing, &self.path);
         }
         if reading::is_exposed(&self.source) {
             let path = text::quoted(&self.path);
@@ -458,26 +403,6 @@ mod tests {
         let error = read(&path, 4).unwrap_err().to_string();
         assert!(error.contains("larger than the 4 bytes"), "{error}");
         assert_eq!(read_if_present(&folder.path().join("b"), 4).unwrap(), None);
-    }
-
-    #[test]
-    fn nothing_is_put_in_the_place_of_what_a_program_makes_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let link = folder.path().join("link");
-        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
-        let found = kind_of(fs::symlink_metadata(&link).unwrap().file_type());
-        let help = |found, expected| {
-            let what = Unexpected { found, expected };
-            at("open", &link)(io::Error::new(io::ErrorKind::InvalidInput, what)).help()
-        };
-        for found in [found, "a folder"] {
-            let working = help(found, OWN_WORKING_FILE);
-            assert!(working.contains("move it away, and repeat"), "{working}");
-            assert!(!working.contains("backup"), "{working}");
-        }
-        let led = "put the file that it leads to in its place";
-        assert!(help(found, OWN_FILE).contains(led));
-        assert!(!help("a folder", OWN_FILE).contains(led));
     }
 
     #[test]

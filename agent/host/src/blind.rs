@@ -7,16 +7,17 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_kit::durable;
-use outhaul_site::request;
 use outhaul_site::state::holds::AssignmentHold;
 use outhaul_site::state::{self, Hold, SiteIdentity, StateError, Store, holds, key};
 use outhaul_site::state_folder::{LockError, StateFolder};
+use outhaul_site::{identity, request, rescued};
 use serde::Serialize;
 
 use crate::error::AgentError;
 
 /// What can still be said.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each changes one line")]
 pub struct Blind {
     /// The site, if its name can be read.
     pub site: Option<String>,
@@ -28,6 +29,9 @@ pub struct Blind {
     /// Whether the database is gone, and not only unreadable.
     #[serde(skip)]
     is_lost: bool,
+    /// Whether the database is an older copy, which knows less than what runs.
+    #[serde(skip)]
+    is_older: bool,
     /// The number that runs, if the database can be read.
     pub active: Option<u64>,
     /// What was last found of each assignment, likewise.
@@ -67,7 +71,13 @@ impl Blind {
         on_disk.sort_unstable();
         // Opening what is gone would make an empty one in its place.
         let store = match error {
-            AgentError::State(StateError::Gone { .. } | StateError::Instead { .. }) => None,
+            // And what another site's or an older one has does not run here.
+            AgentError::State(
+                StateError::Gone { .. }
+                | StateError::Instead { .. }
+                | StateError::OtherSite { .. }
+                | StateError::OlderCopy { .. },
+            ) => None,
             AgentError::State(StateError::NoSpace { .. }) => {
                 Store::open_without_space(&state_folder.database()).ok()
             }
@@ -80,8 +90,10 @@ impl Blind {
         let site: Option<SiteIdentity> = db.and_then(|db| state::site(db).ok());
         let is_read = site.is_some();
         let name = site.map(|site| (site.fleet, site.name)).or_else(|| {
-            let request = request::written(state_folder)?;
-            Some((request.fleet, request.site))
+            let known = identity::read(state_folder).map(|known| (known.fleet, known.site));
+            let request = || request::written(state_folder).map(|one| (one.fleet, one.site));
+            let saved = || Some(rescued::owners(state_folder).into_iter().next()?.0);
+            known.or_else(request).or_else(saved)
         });
         Some(Self {
             fleet: name.as_ref().map(|(fleet, _)| fleet.to_string()),
@@ -91,6 +103,7 @@ impl Blind {
                 error,
                 AgentError::State(StateError::Gone { .. } | StateError::Damaged { .. })
             ),
+            is_older: matches!(error, AgentError::State(StateError::OlderCopy { .. })),
             active: db.and_then(|db| state::meta(db, key::ACTIVE).ok().flatten()),
             assignments: db
                 .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
@@ -115,6 +128,10 @@ impl Blind {
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
             None if self.is_read => "active: nothing yet".to_owned(),
+            None if self.is_older => {
+                "active: not known: the database is an older copy; what runs on this host goes on"
+                    .to_owned()
+            }
             None => "active: cannot be read; what runs on this host goes on".to_owned(),
         });
         for assignment in &self.assignments {

@@ -148,6 +148,13 @@ impl Agent {
         }
     }
 
+    /// Notes why the removed database cannot be saved, where this process has the lock: `status` finds it there.
+    pub fn note_unsaved(&self, reason: &str) {
+        if let Some(lock) = &self.lock {
+            lock.note_unsaved(reason);
+        }
+    }
+
     /// One transaction, with the author of the reports about it.
     ///
     /// # Errors

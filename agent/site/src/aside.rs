@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use outhaul_kit::text;
 
+use crate::durable;
+use crate::state_folder::RESCUED;
+
 /// How the names end of what SQLite writes beside a database.
 pub const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -24,7 +27,12 @@ pub fn is_taken(path: &Path) -> bool {
 
 /// The first free name for what is at `path`, beside the state folder that it lies in; free as well with the ends of what SQLite writes.
 pub fn free_name(path: &Path) -> PathBuf {
-    let beside = path.parent().and_then(Path::parent).unwrap_or(path);
+    free_beside(path.parent().unwrap_or(path), path)
+}
+
+/// The first free name for what is at `path`, beside the state folder `folder`.
+fn free_beside(folder: &Path, path: &Path) -> PathBuf {
+    let beside = folder.parent().unwrap_or(folder);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let first = beside.join(format!("{name}.aside"));
     let is_free = |to: &PathBuf| {
@@ -44,6 +52,41 @@ pub(crate) fn first_free(first: &Path, is_free: impl Fn(&PathBuf) -> bool) -> Pa
 /// The command that moves what is at `path` out of the state folder.
 pub fn command(path: &Path) -> String {
     typed(path, &free_name(path))
+}
+
+/// The same for what lies deeper in the state folder `folder`.
+pub fn command_beside(folder: &Path, path: &Path) -> String {
+    typed(path, &free_beside(folder, path))
+}
+
+/// Where the whole state folder goes.
+fn folder_name(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    first_free(&folder.with_file_name(format!("{name}.aside")), |to| {
+        !is_taken(to)
+    })
+}
+
+/// The command that moves the whole state folder aside for that of another site.
+pub fn whole_folder_command(folder: &Path) -> String {
+    typed(folder, &folder_name(folder))
+}
+
+/// The same for another folder of the same site. Saved reports are on their way to the hub, and saved databases the way back to what is lost: both come
+/// along.
+pub fn folder_command(folder: &Path) -> String {
+    let to = folder_name(folder);
+    let moved = typed(folder, &to);
+    let rescued = durable::list(&folder.join(RESCUED)).unwrap_or_default();
+    if rescued.is_empty() {
+        return moved;
+    }
+    let made = text::quoted(folder);
+    format!(
+        "{moved} && mkdir -m 700 {made} && chown --reference={aside} {made} && mv {rescued} {made}",
+        aside = text::quoted(&to),
+        rescued = text::quoted(to.join(RESCUED))
+    )
 }
 
 /// The command that moves a database out of the state folder, with what is beside it: SQLite would discard what is committed there only.

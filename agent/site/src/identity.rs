@@ -2,9 +2,10 @@
 //!
 //! What comes in: an open database, and the folder that it lies in. What goes out: nothing where the two are of one site, or an error that
 //! names both; and the file, written anew where it differs. A database of another site, or an older copy of this site's own, would report
-//! under a wrong name, or give numbers twice. The file never counts for anything else.
+//! under a wrong name, or give numbers twice. Reports that wait in an older copy are saved. The file never counts for anything else.
 
 use outhaul_bundle::name::Name;
+use outhaul_kit::text;
 use rusqlite::Connection;
 
 use crate::durable;
@@ -12,8 +13,10 @@ use crate::keys;
 use crate::request;
 use crate::state::folder_identity::FORMAT;
 pub use crate::state::folder_identity::FolderIdentity;
-use crate::state::{SiteIdentity, StateError, doing, former, key, meta, outbox, site, to_json};
-use crate::state_folder::StateFolder;
+use crate::state::{
+    self, SiteIdentity, StateError, doing, key, meta, outbox, saved, site, to_json,
+};
+use crate::state_folder::{REPORTS, RESCUED, StateFolder};
 
 /// Most numberings that are remembered: a site is numbered anew when it is restored, or when the hub asks for it.
 const MAX_BEFORE: usize = 256;
@@ -29,7 +32,49 @@ pub fn read(state_folder: &StateFolder) -> Option<FolderIdentity> {
 /// # Errors
 /// [`StateError::OtherSite`], [`StateError::OlderCopy`], and [`StateError::NotEnrolled`] before enrolment.
 pub fn check(state_folder: &StateFolder, db: &Connection) -> Result<SiteIdentity, StateError> {
-    compared(state_folder, db).map(|both| both.found)
+    match compared(state_folder, db) {
+        Ok(both) => Ok(both.found),
+        Err(StateError::OlderCopy {
+            path,
+            problem,
+            newer,
+            ..
+        }) => Err(StateError::OlderCopy {
+            waiting: waiting_in_older(state_folder, db, newer.is_some())?,
+            path,
+            problem,
+            newer,
+        }),
+        Err(other) => Err(other),
+    }
+}
+
+/// What becomes of the reports that wait in an older copy, in words. It is on its way out of the folder, and where the newer database is lost, nothing else has
+/// them: they are saved. Of a numbering from before, they were queued again since, and the hub may have others under their numbers: these stay in the copy.
+fn waiting_in_older(
+    state_folder: &StateFolder,
+    db: &Connection,
+    has_newer: bool,
+) -> Result<String, StateError> {
+    let (found, count) = (site(db)?, outbox::count(db)?);
+    if has_newer || count == 0 {
+        return Ok(String::new());
+    }
+    let reports = match count {
+        1 => "1 report that had".to_owned(),
+        many => format!("{many} reports that had"),
+    };
+    let in_it = format!("; in it are {reports} not reached the hub when it was copied");
+    if read(state_folder).is_none_or(|known| known.epoch != found.epoch) {
+        return Ok(format!("{in_it}: keep it for the centre"));
+    }
+    let folder = state_folder.root().join(RESCUED).join(REPORTS);
+    Ok(match state::write_reports(db, &found, &folder) {
+        Ok(_) => format!("{in_it}, and are saved in `{}`", text::path(&folder)),
+        Err(error) => {
+            format!("{in_it}, and could not be saved beside it ({error}): keep it for the centre")
+        }
+    })
 }
 
 /// What the file has, and what the database has, where they agree.
@@ -69,7 +114,8 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
     let older = |problem: String| StateError::OlderCopy {
         path: state_folder.database(),
         problem,
-        newer: former::saved_beside(&state_folder.database()),
+        newer: saved::beside(&state_folder.database()),
+        waiting: String::new(),
     };
     if known.epoch == found.epoch && reports < known.reports {
         let had = known.reports;

@@ -4,10 +4,15 @@
 //! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. They are written by
 //! `state::rescue`, or here out of a saved database; the content of none is read here.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::Ack;
+use outhaul_bundle::report::{Ack, MAX_REPORTS_AT_ONCE_BYTES, Report};
+use outhaul_signer::Envelope;
 
 use crate::aside;
 use crate::durable::{self, FileError};
@@ -63,7 +68,9 @@ fn all(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedReports> {
     let found = durable::list(&folder(state_folder)).unwrap_or_default();
     let of = |path: PathBuf| RescuedReports::of(path, &site.name);
     let mut all: Vec<_> = found.into_iter().filter_map(of).collect();
-    all.sort_by(|one, other| (&one.epoch, one.first).cmp(&(&other.epoch, other.first)));
+    // The longer one first: it may have all that is in the other.
+    let place = |one: &RescuedReports| (one.epoch.clone(), one.first, Reverse(one.last));
+    all.sort_by_key(place);
     all
 }
 
@@ -74,7 +81,35 @@ pub fn waiting(state_folder: &StateFolder, site: &SiteIdentity) -> Vec<RescuedRe
     found
 }
 
-/// Removes what the hub has, by its verified acknowledgements. Returns how many files went. One that covers more of a former numbering than was
+/// Whose database or reports are saved here, each with the file that shows it, relative to the state folder.
+pub fn owners(state_folder: &StateFolder) -> Vec<((Name, Name), String)> {
+    let rescued = state_folder.root().join(RESCUED);
+    let databases = state::former::databases(&rescued).into_iter();
+    let databases = databases.filter_map(|path| {
+        let of = state::saved::site_in(&path).ok()?;
+        Some(((of.fleet, of.name), path))
+    });
+    let files = durable::list(&folder(state_folder)).unwrap_or_default();
+    let reports = files
+        .into_iter()
+        .filter_map(|path| Some((signer(&path)?, path)));
+    let shown = |path: PathBuf| {
+        let inside = path.strip_prefix(state_folder.root()).unwrap_or(&path);
+        inside.to_string_lossy().into_owned()
+    };
+    let all = databases.chain(reports);
+    all.map(|(of, path)| (of, shown(path))).collect()
+}
+
+/// The fleet and the site that the first report in a file names; nobody has verified it.
+fn signer(path: &Path) -> Option<(Name, Name)> {
+    let bytes = durable::read(path, MAX_REPORTS_AT_ONCE_BYTES as u64).ok()?;
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    let report = Report::from_bytes(Envelope::from_json(line).ok()?.unverified_payload()).ok()?;
+    Some((report.fleet, report.site))
+}
+
+/// Removes what the hub has, by its verified acknowledgements. Returns how many reports of former numberings went. One that covers more of a former numbering than was
 /// ever saved is about reports of another machine, where `site.json` does not name it as one of this site: nothing goes for it.
 ///
 /// # Errors
@@ -99,7 +134,13 @@ pub fn acknowledged(
             is_own && is_known && ack.epoch.as_str() == one.epoch && ack.number >= one.last
         })
     };
-    remove(all.iter().filter(covers))
+    // The database has those of its own numbering, and counts them.
+    let (own, former): (Vec<_>, Vec<_>) = all
+        .iter()
+        .filter(covers)
+        .partition(|one| one.epoch == site.epoch.as_str());
+    remove(own.into_iter())?;
+    remove(former.into_iter())
 }
 
 /// Removes what the database of `site` has as well, before its reports are numbered anew: they are queued again then, and under their former
@@ -112,13 +153,21 @@ pub fn queued_again(state_folder: &StateFolder, site: &SiteIdentity) -> Result<u
     remove(all.iter().filter(|one| one.epoch == site.epoch.as_str()))
 }
 
+/// Returns how many reports were in them, each counted once.
 fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, FileError> {
-    let mut gone = 0;
+    let mut gone = BTreeSet::new();
     for one in files {
+        let bytes = durable::read(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64).unwrap_or_default();
         durable::remove_file(&one.path)?;
-        gone += 1;
+        gone.extend(lines(&bytes).map(Digest::of));
     }
-    Ok(gone)
+    Ok(gone.len() as u64)
+}
+
+/// The reports in such a file, as they travel.
+pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let all = bytes.split(|byte| *byte == b'\n');
+    all.filter(|line| !line.is_empty())
 }
 
 /// Writes the reports of every saved database of `site` beside it, where that could not be done when it was saved, or an earlier agent saved it.
@@ -149,8 +198,8 @@ fn write_out_of(
     }
 }
 
-/// Moves what SQLite wrote beside a database that is not there into a folder of its own in `rescued`, which is returned, if there is
-/// any: it would discard that with the database that it makes, and reports may be committed there only. Under their own names
+/// Moves what SQLite wrote beside a database that is not there into a folder of its own in `rescued`, which is returned where reports may be committed
+/// in it and nowhere else: SQLite would discard it with the database that it makes. Under their own names
 /// they belong to the database again that is put beside them.
 ///
 /// # Errors
@@ -161,6 +210,10 @@ pub fn keep_left_beside_database(state_folder: &StateFolder) -> Result<Option<Pa
     if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
         return Ok(None);
     }
+    let has_rows =
+        |end: &str| fs::metadata(aside::ending(&database, end)).is_ok_and(|found| found.len() > 0);
+    let is_needed =
+        ["-wal", "-journal"].iter().any(|end| has_rows(end)) && !state::saved::has_all(&database);
     let first = state_folder.root().join(RESCUED).join("left");
     let folder = aside::first_free(&first, |path| !aside::is_taken(path));
     durable::make_folder(&folder)?;
@@ -169,7 +222,7 @@ pub fn keep_left_beside_database(state_folder: &StateFolder) -> Result<Option<Pa
         durable::rename(path, &folder.join(name))?;
     }
     durable::sync_folder(state_folder.root())?;
-    Ok(Some(folder))
+    Ok(is_needed.then_some(folder))
 }
 
 /// Removes what a process left here of a copy that it did not finish.
@@ -179,8 +232,6 @@ pub fn tidy_up(state_folder: &StateFolder) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -35,12 +35,13 @@ mod place;
 pub mod refusal;
 mod rescue;
 pub mod returns;
+pub mod saved;
 pub mod soak;
 mod store;
 
 pub use error::StateError;
 pub use former::Former;
-pub use help::BEGIN_ANEW;
+pub use help::{BEGIN_ANEW, put_back};
 pub use holds::Hold;
 pub use migrate::{shape, shape_of};
 pub use note::Note;
@@ -157,6 +158,8 @@ pub mod key {
     pub const HUB_CLOCK: &str = "hub-clock";
     /// `HubRefusal` of the agent: why the hub takes nothing of this site.
     pub const HUB_REFUSAL: &str = "hub-refusal";
+    /// Why the hub refused reports of former numberings when they were sent last, by numbering.
+    pub const FORMER_REFUSALS: &str = "former-refusals";
     /// `Lost` of the agent: what an enrolment after a lost database could not know again.
     pub const LOST: &str = "lost";
     /// [`crate::backup::restore::Restored`]: that this memory came from a backup.

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use outhaul_kit::text;
+
 use crate::durable::{self, FileError, at};
 
 mod entries;
@@ -76,8 +78,20 @@ impl StateFolder {
         let files = DATABASE_FILES.map(|name| self.root.join(name));
         let lock = self.root.join(LOCK);
         let mode = fs::metadata(&self.root).map_or(0, |found| found.permissions().mode());
-        if mode & OTHERS_WRITE != 0 && self.root.join("agent").exists() {
-            return Ok(());
+        if mode & OTHERS_WRITE != 0 {
+            let (shown, mode) = (text::path(&self.root), mode & 0o7777);
+            let stays = self.root.join("agent").exists();
+            tracing::warn!(
+                "the state folder `{shown}` has mode {mode:o}: other users may have changed what is in it; {}",
+                match stays {
+                    true =>
+                        "it stays so, and no agent in it is started: look at what is in it, then give `chmod 700` for it",
+                    false => "it has mode 700 from now on: look at what is in it",
+                }
+            );
+            if stays {
+                return Ok(());
+            }
         }
         // The folder first: from then on nobody else puts a link where a file was.
         for path in [&self.root, &lock].into_iter().chain(&files) {

@@ -10,7 +10,7 @@ use outhaul_kit::failure::Classified as _;
 use outhaul_kit::text::{self, json_path};
 
 use super::CommandResult;
-use crate::acks::{Acknowledged, Renumbered};
+use crate::acks::Renumbered;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media::{self, Findings};
@@ -355,13 +355,12 @@ fn nothing(
     }
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
-    let is_new = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
-    let did = acknowledged.filter(|done| is_new(done) || findings.skipped.is_empty());
+    let did = acknowledged.filter(|done| done.is_new() || findings.skipped.is_empty());
     if let Some(done) = did {
         let renumbered = done.renumbered.as_ref().map(Renumbered::sentence);
         if findings.slips.is_empty() {
             answer.value =
-                serde_json::json!({ "acknowledged": done.gone, "renumbered": renumbered });
+                serde_json::json!({ "acknowledged": done.left(), "renumbered": renumbered });
         }
         return;
     }

@@ -77,7 +77,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "`site.key` was missing: this site has a new key; reports that wait are numbered anew and signed with it",
         );
     }
-    if let Some((message, help)) = former::words(&enrolled.rescued) {
+    if let Some((message, help)) = former::words(&enrolled.rescued, &former::Refusals::new()) {
         super::say(&format!("{message}; {help}"));
     }
     super::say(

@@ -129,8 +129,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     );
     if exported.former > 0 {
         super::say(&format!(
-            "{} of these are of a former database of this site, which was removed: the hub accepts them where it knows the key that signed them",
-            exported.former
+            "{} of these are of a former database of this site, which was removed; {}",
+            exported.former,
+            report::former::ACCEPTED
         ));
     }
     for unread in &exported.unread {

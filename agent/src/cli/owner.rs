@@ -13,6 +13,7 @@ use rustix::fs::Access;
 
 use crate::durable;
 use crate::error::AgentError;
+use crate::rescued;
 use crate::state_folder::{DATABASE_FILES, FOLDERS, LOCK, REPLACED_FILES, StateFolder};
 
 /// How many are named.
@@ -123,10 +124,24 @@ fn belongs(found: &Metadata) -> String {
     format!("belongs to user {}{root}, mode {mode:o}", found.uid())
 }
 
+/// What is in a folder; nothing where it cannot be listed, which its own entry shows.
+fn list(path: &Path) -> Vec<PathBuf> {
+    durable::list(path).unwrap_or_default()
+}
+
 /// What in the folder the user `own`, whose it is, cannot use.
 fn unusable(folder: &StateFolder, own: u32) -> Vec<(PathBuf, Metadata)> {
     let at = |name: &&str| folder.root().join(name);
-    let nested = durable::list(&folder.generations()).unwrap_or_default();
+    let nested = list(&folder.generations());
+    let reports = rescued::folder(folder);
+    let saved = [
+        reports.parent().map(list).unwrap_or_default(),
+        list(&reports),
+    ]
+    .concat();
+    let (saved_folders, saved): (Vec<_>, Vec<_>) =
+        saved.into_iter().partition(|path| path.is_dir());
+    let saved = saved.into_iter().map(|path| (path, Access::READ_OK, false));
     // Opened for writing, or their mode is set: their owner has to be the agent's user.
     let written = [LOCK].iter().chain(&DATABASE_FILES).map(at);
     let written = written.map(|path| (path, Access::READ_OK | Access::WRITE_OK, true));
@@ -134,7 +149,7 @@ fn unusable(folder: &StateFolder, own: u32) -> Vec<(PathBuf, Metadata)> {
         .iter()
         .map(at)
         .map(|path| (path, Access::READ_OK, false));
-    let folders = FOLDERS.iter().map(at).chain(nested);
+    let folders = FOLDERS.iter().map(at).chain(nested).chain(saved_folders);
     let all = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let folders = folders.map(|path| (path, all, false));
     let settings = (folder.config(), Access::READ_OK, false);
@@ -143,6 +158,7 @@ fn unusable(folder: &StateFolder, own: u32) -> Vec<(PathBuf, Metadata)> {
         .chain(written)
         .chain(read)
         .chain(folders)
+        .chain(saved)
         .chain([settings])
         .filter_map(|(path, access, owned)| {
             // What is not there, or leads elsewhere, others look at.

@@ -5,7 +5,7 @@ use outhaul_kit::console;
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::report;
+use crate::report::{self, former};
 
 /// The exit code when the hub refused something.
 const REFUSED: u8 = 1;
@@ -46,18 +46,26 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
         ));
     }
     if sent.former > 0 {
+        let kept = match sent.former_acknowledged >= sent.former {
+            true => String::new(),
+            false => format!(
+                "; the others stay in `rescued/reports`; {}",
+                former::ACCEPTED
+            ),
+        };
         super::say(&format!(
-            "{} reports of a former database of this site were sent, too",
-            sent.former
+            "{} reports of a former database of this site were sent first, {} of them acknowledged{kept}",
+            sent.former, sent.former_acknowledged
         ));
     }
     context.print(
         &format!(
             "{} reports sent, {} acknowledged",
-            sent.sent, sent.acknowledged
+            sent.sent + sent.former,
+            sent.acknowledged + sent.former_acknowledged
         ),
         &serde_json::json!({
-            "sent": sent.sent, "former_sent": sent.former, "acknowledged": sent.acknowledged, "refused": sent.refused, "unread": sent.unread, "request": sent.request,
+            "sent": sent.sent, "former_sent": sent.former, "former_acknowledged": sent.former_acknowledged, "acknowledged": sent.acknowledged, "refused": sent.refused, "unread": sent.unread, "request": sent.request,
             "hub_refuses_site": sent.of_site,
         }),
     );

@@ -19,6 +19,8 @@ use crate::generation;
 use crate::identity;
 use crate::keys;
 use crate::request;
+use crate::rescued;
+use crate::state;
 use crate::state_folder::StateFolder;
 
 /// Refuses a kit for another site or fleet than this folder was, and pieces of another site beside what is this one's; `lost` says that something
@@ -67,9 +69,39 @@ pub(super) fn check(
         ),
         help: format!(
             "enrol with a kit for that site (`outhaul site enrol SITE --again` at its centre writes one); where this machine is to be `{site}` from \
-             now on, move the whole folder aside first, and look after what the former site applied: no bundle of `{site}` removes it"
+             now on, {}",
+            becomes(state_folder, site)
         ),
     })
+}
+
+/// How this machine becomes `site` instead of the one that it was.
+pub(super) fn becomes(state_folder: &StateFolder, site: &Name) -> String {
+    let reports = rescued::folder(state_folder);
+    let first = match durable::list(&reports).unwrap_or_default().is_empty() {
+        true => String::new(),
+        false => format!(
+            "copy `{}` onto a stick for the hub of the former site, ",
+            text::path(&reports)
+        ),
+    };
+    format!(
+        "{first}move the whole folder aside first (`{moves}`), and look after what the former site applied: no bundle of `{site}` removes it",
+        moves = aside::whole_folder_command(state_folder.root())
+    )
+}
+
+/// The same before there is a database, which must not take the place of one that is saved.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_without_database(
+    state_folder: &StateFolder,
+    kit: (&Name, &Name),
+    lost: bool,
+) -> Result<(), AgentError> {
+    check(state_folder, kit, lost)?;
+    check_saved(state_folder, kit)
 }
 
 /// The key in the folder, and the request that names it.
@@ -182,8 +214,66 @@ fn shown_otherwise(
             format!("site `{}` of fleet {}", one.site, one.fleet),
             format!("`{}.request`", one.site),
         )),
-        _ => None,
+        (Some(_), _) => None,
+        (None, _) => rescued_of_other(state_folder, fleet, site),
     }
+}
+
+/// Whose database or reports are saved here, where none of them are those of `site`.
+fn rescued_of_other(
+    state_folder: &StateFolder,
+    fleet: &Name,
+    site: &Name,
+) -> Option<(String, String)> {
+    let all = rescued::owners(state_folder);
+    if all
+        .iter()
+        .any(|((of, name), _)| (of, name) == (fleet, site))
+    {
+        return None;
+    }
+    let ((fleet, site), shown) = all.into_iter().next()?;
+    Some((
+        format!("site `{site}` of fleet {fleet}"),
+        format!("`{shown}`"),
+    ))
+}
+
+/// Refuses to enrol over a database of this very site that was removed and is saved whole: with a new key, the reports in it would be those of a numbering that
+/// the hub may know nothing of, and it takes none of such a numbering that a former key signed.
+///
+/// # Errors
+/// [`AgentError::Usage`], with the command that puts it back.
+fn check_saved(
+    state_folder: &StateFolder,
+    (fleet, site): (&Name, &Name),
+) -> Result<(), AgentError> {
+    let database = state_folder.database();
+    let saved = state::saved::beside(&database).filter(|path| {
+        let of = state::saved::site_in(path);
+        of.is_ok_and(|of| (&of.fleet, &of.name) == (fleet, site))
+    });
+    let Some(saved) = saved else {
+        return Ok(());
+    };
+    let shown = text::path(&saved);
+    let then = match state_folder.key().exists() {
+        true => "start the service: `site.key` is here, and no enrolment is needed",
+        false => {
+            "repeat this command: this site then has a new key, and all that it knew, with the reports that wait"
+        }
+    };
+    Err(AgentError::Usage {
+        message: format!(
+            "the database of this very site, which was removed, is saved whole in `{shown}`: enrolled over it, this site would forget what it holds, and the hub \
+             may accept none of the reports in it; no site was enrolled"
+        ),
+        help: format!(
+            "put the saved one in its place (`{back}`), and {then}; where this site is to begin anew without it, move it out of the folder first (`{away}`)",
+            back = state::saved::put_back_command(&database, &saved),
+            away = aside::command_beside(state_folder.root(), &saved)
+        ),
+    })
 }
 
 /// The fleet of the newest bundle on disk that can be read, with its number.

@@ -105,7 +105,7 @@ impl Findings {
         by_bundle
             || !self.rebuilt.is_empty()
             || self.slips.iter().any(|effect| effect.fresh)
-            || acknowledged.is_some_and(|done| done.gone > 0 || done.renumbered.is_some())
+            || acknowledged.is_some_and(Acknowledged::is_new)
     }
 
     /// Takes note of what the source of `outcome` was good for: what was copied from it, or that it is no whole copy of what is here.
@@ -125,8 +125,8 @@ impl Findings {
             return Vec::new();
         };
         let mut reported = Vec::new();
-        if done.gone > 0 {
-            reported.push(format!("the hub acknowledged {} reports", done.gone));
+        if done.left() > 0 {
+            reported.push(format!("the hub acknowledged {} reports", done.left()));
         }
         reported.extend(done.renumbered.as_ref().map(Renumbered::sentence));
         if reported.is_empty() {

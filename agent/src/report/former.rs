@@ -3,8 +3,10 @@
 //! What comes in: those files. What goes out: the same bytes, on a medium or to the hub, before the reports that were made since: a hub that had
 //! none of an older numbering would take it for the newer one. They stay until the hub's signed acknowledgement covers them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{ReportsAnswer, path};
 use outhaul_bundle::report::MAX_REPORTS_AT_ONCE_BYTES;
 use outhaul_kit::media::Media;
@@ -18,6 +20,7 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::facilities::Server;
 use crate::rescued::{self, RescuedReports};
+use crate::state::{self, key};
 
 /// How their names begin on a medium, which is read in the order of names.
 const FIRST: &str = "0-former-";
@@ -37,6 +40,7 @@ pub(super) fn export(
     there: &mut OnMedium,
     exported: &mut Exported,
 ) -> Result<(), AgentError> {
+    let mut counted = Counted::default();
     for one in rescued::waiting(&agent.state_folder, &agent.site) {
         let to = on_medium(&one);
         if there.former.contains(&to) {
@@ -49,7 +53,7 @@ pub(super) fn export(
         };
         media.write(&to, &bytes, MODE)?;
         agent.heartbeat.beat();
-        exported.former += count(&bytes);
+        exported.former += counted.new_in(&bytes);
         exported.files.push(folder.join(&to));
         there.former.insert(to);
     }
@@ -62,6 +66,10 @@ pub(super) fn send(
     client: &dyn Server,
     sent: &mut Sent,
 ) -> Result<(), AgentError> {
+    let (mut counted, mut acknowledged) = (Counted::default(), Counted::default());
+    let mut refusals: Refusals =
+        state::meta(agent.store.read(), key::FORMER_REFUSALS)?.unwrap_or_default();
+    let before = refusals.clone();
     for one in rescued::waiting(&agent.state_folder, &agent.site) {
         let Some(bytes) = content(&one, &mut sent.unread) else {
             continue;
@@ -76,7 +84,7 @@ pub(super) fn send(
                 continue;
             }
         };
-        sent.former += count(&bytes);
+        sent.former += counted.new_in(&bytes);
         let Ok(answer) = serde_json::from_slice::<ReportsAnswer>(&answer) else {
             sent.refused.push(format!(
                 "the hub's answer to {} cannot be read",
@@ -85,6 +93,16 @@ pub(super) fn send(
             continue;
         };
         acks::accept(agent, &envelopes(&answer))?;
+        if !one.path.exists() {
+            sent.former_acknowledged += acknowledged.new_in(&bytes);
+        }
+        match answer.refused.first() {
+            Some(line) => {
+                let reason = outhaul_reconcilers::shortened(&line.reason);
+                refusals.insert(one.epoch.clone(), format!("{} ({reason})", line.rule));
+            }
+            None => drop(refusals.remove(&one.epoch)),
+        }
         sent.refused.extend(
             answer
                 .refused
@@ -92,7 +110,35 @@ pub(super) fn send(
                 .map(|line| outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())),
         );
     }
-    Ok(())
+    // What is not kept any more is refused by nobody.
+    let waiting = rescued::waiting(&agent.state_folder, &agent.site);
+    refusals.retain(|epoch, _| waiting.iter().any(|one| one.epoch == *epoch));
+    if refusals == before {
+        return Ok(());
+    }
+    let refusals = Some(refusals).filter(|refusals| !refusals.is_empty());
+    agent.commit(|db, _| {
+        Ok(state::set_meta(
+            db,
+            key::FORMER_REFUSALS,
+            refusals.as_ref(),
+        )?)
+    })
+}
+
+/// Why a hub refuses reports of former numberings, in its words, by numbering.
+pub type Refusals = BTreeMap<String, String>;
+
+/// Reports that are counted once, also where saved files overlap: on a disk that was full, a part was saved first.
+#[derive(Default)]
+struct Counted(BTreeSet<Digest>);
+
+impl Counted {
+    /// How many reports in a file were in none before.
+    fn new_in(&mut self, bytes: &[u8]) -> u64 {
+        let new = rescued::lines(bytes).filter(|line| self.0.insert(Digest::of(line)));
+        new.count() as u64
+    }
 }
 
 /// What is in one of them. One that cannot be read keeps no other report back: why goes to `unread`, except where it is gone, which
@@ -114,26 +160,55 @@ fn content(one: &RescuedReports, unread: &mut Vec<String>) -> Option<Vec<u8>> {
 }
 
 /// That some wait, and what brings them to the hub.
-pub fn attention(agent: &Agent) -> Option<Attention> {
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub fn attention(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     let waiting = rescued::waiting(&agent.state_folder, &agent.site);
-    let (message, help) = words(&waiting)?;
-    let what = AttentionKind::RescuedReports;
-    Some(Attention::of_site(what, message, help))
+    let refusals: Refusals =
+        state::meta(agent.store.read(), key::FORMER_REFUSALS)?.unwrap_or_default();
+    let said = words(&waiting, &refusals);
+    Ok(
+        said.map(|(message, help)| {
+            Attention::of_site(AttentionKind::RescuedReports, message, help)
+        }),
+    )
 }
 
 /// The same, in two sentences.
-pub fn words(waiting: &[RescuedReports]) -> Option<(String, String)> {
+pub fn words(waiting: &[RescuedReports], refusals: &Refusals) -> Option<(String, String)> {
     let named: Vec<String> = waiting.iter().map(RescuedReports::sentence).collect();
-    let folder = waiting.first()?.path.parent()?;
+    let folder = text::path(waiting.first()?.path.parent()?);
+    let is_refused = |one: &&RescuedReports| refusals.contains_key(&one.epoch);
+    let refused = waiting.iter().find(is_refused);
+    let refused_by = refused.and_then(|one| Some((one, refusals.get(&one.epoch)?)));
+    let refused_by = refused_by.map_or_else(String::new, |(one, why)| {
+        format!(
+            "; when they were sent last, the hub refused those of numbering {}: {why}",
+            one.epoch
+        )
+    });
     let message = format!(
-        "a former database of this site was removed, and reports of it have not reached the hub, as far as this site knows: {}; they are saved in `{}`",
+        "a former database of this site was removed, and reports of it have not reached the hub, as far as this site knows: {}; they are saved in \
+         `{folder}`{refused_by}",
         text::named(&named, MAX_NAMED),
-        text::path(folder)
     );
-    let help = "`outhaul-agent export FOLDER` puts them on a stick for the hub with the other reports, and `outhaul-agent send` sends them; they \
-                stay there until the hub has acknowledged them";
-    Some((message, help.to_owned()))
+    let help = match refused {
+        None => format!(
+            "`outhaul-agent export FOLDER` puts them on a stick for the hub with the other reports, and `outhaul-agent send` sends them; they \
+             stay there until the hub has acknowledged them; {ACCEPTED}"
+        ),
+        Some(_) => format!(
+            "keep `{folder}` and bring a copy of it to whoever runs the hub: its pages show what is refused, and these files are the record of what this site \
+             did; {ACCEPTED}"
+        ),
+    };
+    Some((message, help))
 }
+
+/// Which reports of a former numbering a hub accepts.
+pub const ACCEPTED: &str = "the hub accepts reports of a former numbering where it has some of that numbering already, or where this site still has the key that \
+                            signed them";
 
 /// How many are named.
 const MAX_NAMED: usize = 3;
@@ -141,9 +216,4 @@ const MAX_NAMED: usize = 3;
 fn on_medium(one: &RescuedReports) -> PathBuf {
     let name = one.path.file_name().unwrap_or_default().to_string_lossy();
     Path::new("reports").join(format!("{FIRST}{name}"))
-}
-
-fn count(bytes: &[u8]) -> u64 {
-    let lines = bytes.split(|byte| *byte == b'\n');
-    lines.filter(|line| !line.is_empty()).count() as u64
 }

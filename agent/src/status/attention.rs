@@ -57,7 +57,7 @@ pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), 
             refusal.help(),
         )
     }));
-    found.extend(former::attention(agent));
+    found.extend(former::attention(agent)?);
     let short_of_space = found.iter().any(|one| one.what == AttentionKind::Space);
     let url = agent.config.repository.url.as_deref();
     found.extend(not_taken::present(agent.store.read(), url, short_of_space)?);

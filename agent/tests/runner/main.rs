@@ -55,6 +55,7 @@ mod plans;
 mod plugged_in;
 mod power_cut;
 mod probes;
+mod put_back;
 mod reconciler_argocd;
 mod reconciler_fleet;
 mod reconciler_flux;

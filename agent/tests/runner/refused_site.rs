@@ -131,3 +131,53 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
         "{refusal}"
     );
 }
+
+#[test]
+fn reports_of_a_removed_database_that_the_hub_refuses_are_said_to_be_refused_and_stay() {
+    let centre = Centre::new();
+    let hub_of_fleet = Hub::new(&centre);
+    let key = hub(&hub_of_fleet.state, &["key"]).output().unwrap();
+    let kit = |token: &str| centre.kit_with("drone-7", token, |kit| kit.hub_key = stdout(&key));
+    let site = Site::with_kit("drone-7", &kit(TOKEN));
+    site.configure(&format!("[hub]\nurl = \"{}\"", hub_of_fleet.url));
+    site.take(&centre.publish(&Draft::hello("one")));
+    hub_of_fleet.add(&site, &[]);
+    let waiting = site.status()["reports_waiting"].clone();
+    // All that is left are the reports: its key is gone with the database.
+    let stick = tempfile::tempdir().unwrap();
+    let exported = site.ok(&["export", stick.path().to_str().unwrap()]);
+    let file = Path::new(exported["files"][0].as_str().unwrap()).to_owned();
+    std::fs::remove_dir_all(site.state()).unwrap();
+    let reports = site.state().join("rescued/reports");
+    std::fs::create_dir_all(&reports).unwrap();
+    std::fs::copy(&file, reports.join(file.file_name().unwrap())).unwrap();
+    let enrolled = site.run(&[
+        "enrol",
+        kit("11111111111111111111111111111111").to_str().unwrap(),
+    ]);
+    assert_reports(&enrolled, 0, &["have not reached the hub"]);
+    hub_of_fleet.add(&site, &["--replace"]);
+    site.configure(&format!("[hub]\nurl = \"{}\"", hub_of_fleet.url));
+    let words = [
+        "retired-key",
+        "0 of them acknowledged; the others stay in `rescued/reports`",
+    ];
+    let sent = site.run(&["send"]);
+    assert_reports(&sent, 1, &words);
+    let status = site.status();
+    let found = status["attention"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["what"] == "rescued-reports");
+    let said = found.unwrap().to_string();
+    for words in [
+        "the hub refused those of numbering",
+        "retired-key",
+        "bring a copy of it to whoever runs the hub",
+    ] {
+        assert!(said.contains(words), "`{words}` is not in: {said}");
+    }
+    assert_eq!(std::fs::read_dir(&reports).unwrap().count(), 1);
+    assert!(waiting.as_u64() > Some(0));
+}

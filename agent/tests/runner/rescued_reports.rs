@@ -46,6 +46,11 @@ fn enrolled_anew(hub_key: &SigningKey) -> Anew {
         let _ = fs::remove_file(site.state().join(name));
     }
     assert_eq!(service.ended().code(), Some(3));
+    // As where a disk was too full for all of it, or somebody does not want it back.
+    let saved = site
+        .state()
+        .join(format!("rescued/{}-{}.db", before[0].epoch, before.len()));
+    fs::rename(&saved, site.folder.path().join("saved.db")).unwrap();
     let kit = kit("second-token");
     let enrolled = site.run(&["enrol", path(&kit)]);
     assert_reports(&enrolled, 0, &[]);
@@ -138,7 +143,9 @@ fn reports_of_a_removed_database_are_named_and_go_home_with_the_new_ones() {
 #[test]
 fn reports_of_a_removed_database_are_sent_and_stay_until_they_are_acknowledged() {
     let key = SigningKey::generate().unwrap();
-    let Anew { site, count, .. } = enrolled_anew(&key);
+    let Anew {
+        site, count, epoch, ..
+    } = enrolled_anew(&key);
     let deaf = |_: &[u8]| serde_json::to_vec(&ReportsAnswer::default()).unwrap();
     let deaf = Server::start(PathBuf::new(), Box::new(deaf));
     site.configure(&format!("[hub]\nurl = \"{}\"", deaf.url));
@@ -147,7 +154,25 @@ fn reports_of_a_removed_database_are_sent_and_stay_until_they_are_acknowledged()
     }
     let hub = crate::network::hub(key);
     site.configure(&format!("[hub]\nurl = \"{}\"", hub.url));
-    assert_eq!(site.ok(&["send"])["former_sent"], count);
+    // A part of them was saved before, while the disk was full.
+    let reports = site.state().join("rescued/reports");
+    let whole = tree(&reports).into_iter().next().unwrap();
+    let first = whole
+        .1
+        .split_inclusive(|byte| *byte == b'\n')
+        .next()
+        .unwrap();
+    fs::write(reports.join(format!("drone-7-{epoch}-1-1.reports")), first).unwrap();
+    let stick = tempfile::tempdir().unwrap();
+    assert_eq!(
+        site.ok(&["export", path(stick.path())])["former_reports"],
+        count
+    );
+    let sent = site.ok(&["send"]);
+    assert_eq!(
+        (&sent["former_sent"], &sent["former_acknowledged"]),
+        (&count.into(), &count.into())
+    );
     assert_eq!(site.ok(&["send"])["former_sent"], 0);
 }
 
@@ -159,11 +184,8 @@ fn reports_that_were_not_written_beside_the_saved_database_are_written_by_an_enr
     let reports = site.state().join("rescued/reports");
     let before = tree(&reports);
     fs::remove_dir_all(&reports).unwrap();
-    assert!(
-        site.state()
-            .join(format!("rescued/{epoch}-{count}.db"))
-            .exists()
-    );
+    let saved = site.state().join(format!("rescued/{epoch}-{count}.db"));
+    fs::rename(site.folder.path().join("saved.db"), saved).unwrap();
     let again = site.run(&["enrol", path(&anew.kit)]);
     assert_reports(&again, 0, &["reports of it have not reached the hub"]);
     assert_eq!(tree(&reports), before);

@@ -65,7 +65,9 @@ fn a_database_that_is_cut_short_under_the_service_is_seen_and_said_with_a_way_ba
         // What no other process wrote since, this one still has in memory.
         if !is_used {
             assert!(said.contains(", and is saved in `"), "{said}");
-            assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+            let moves = format!("mv {}", path(&database(&site)));
+            assert!(as_printed(&said, &moves).status.success(), "{said}");
+            assert!(as_printed(&said, "if test ").status.success(), "{said}");
             let now = site.event_log();
             assert_eq!(now.get(..before.len()), Some(&before[..]));
             site.take(&centre.publish(&Draft::hello("two")));
@@ -78,7 +80,8 @@ fn a_database_that_is_cut_short_under_the_service_is_seen_and_said_with_a_way_ba
         assert!(said.contains("`outhaul-agent restore FILE`"), "{said}");
         // As it is advised without a backup: with what was beside it.
         let beside = fs::read(site.state().join("agent.db-wal"));
-        assert!(as_printed(&said, "mv ").status.success(), "{said}");
+        let moves = format!("mv {}", path(&database(&site)));
+        assert!(as_printed(&said, &moves).status.success(), "{said}");
         for name in DATABASE {
             assert!(!site.state().join(name).exists(), "{said}");
         }
@@ -111,7 +114,7 @@ fn an_older_copy_from_before_the_saved_one_is_seen_without_site_json_of_that_tim
     assert_reports(&refused, 3, &words);
     let said = stderr(&refused);
     assert!(as_printed(&said, "mv ").status.success(), "{said}");
-    assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+    assert!(as_printed(&said, "if test ").status.success(), "{said}");
     assert_eq!(site.event_log(), before);
 }
 
@@ -140,7 +143,7 @@ fn a_damaged_database_is_moved_and_not_removed_where_an_earlier_one_is_saved() {
     let said = stderr(&site.run(&["status"]));
     assert!(said.contains("`outhaul-agent restore FILE`"), "{said}");
     assert!(as_printed(&said, "mv ").status.success(), "{said}");
-    assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+    assert!(as_printed(&said, "if test ").status.success(), "{said}");
     let aside = |name: &str| fs::read(site.folder.path().join(name)).unwrap();
     assert_eq!(aside("agent.db.aside"), b"damaged");
     assert_eq!(aside("agent.db.aside-wal"), b"frames");
@@ -194,7 +197,7 @@ fn beside_an_older_copy_the_newer_one_that_was_saved_is_named_and_put_back_as_pr
     let at_least: usize = at_least.split(' ').next().unwrap().parse().unwrap();
     assert!(at_least <= before.len(), "{said}");
     assert!(as_printed(&said, "mv ").status.success(), "{said}");
-    assert!(as_printed(&said, "rm -f ").status.success(), "{said}");
+    assert!(as_printed(&said, "if test ").status.success(), "{said}");
     assert_eq!(site.event_log(), before);
     assert_eq!(site.active(), Some(2));
     // What is left in `rescued` is older than what the site works with: it is named as no way back.

@@ -100,7 +100,7 @@ impl Service {
 
 /// Waits until `is`, for a minute at most; `what` is what did not come.
 #[track_caller]
-pub fn until(what: &str, is: impl Fn() -> bool) {
+pub fn until(what: &str, mut is: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is() {
         assert!(begun.elapsed().as_secs() < 60, "{what}");

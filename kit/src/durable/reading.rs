@@ -12,10 +12,8 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::{FileError, Unexpected, at};
-
-/// What is read.
-pub(super) const ENTRY: &str = "a regular file of this program's user";
+use super::unexpected::{ENTRY, Unexpected, found};
+use super::{FileError, at};
 
 /// A FIFO or a terminal is opened without waiting for anybody, and found to be one.
 const READ: OFlags = OFlags::RDONLY
@@ -101,19 +99,6 @@ pub(crate) fn not_a_file(kind: FileType) -> io::Error {
         found: found(kind),
         expected: ENTRY,
     })
-}
-
-/// What is there, in words.
-pub(crate) fn found(kind: FileType) -> &'static str {
-    match kind {
-        FileType::Symlink => "a symbolic link",
-        FileType::Directory => "a folder",
-        FileType::Fifo => "a FIFO",
-        FileType::Socket => "a socket",
-        FileType::BlockDevice | FileType::CharacterDevice => "a device",
-        FileType::RegularFile => "a regular file",
-        FileType::Unknown => "of an unknown kind",
-    }
 }
 
 /// Reads a file of at most `max_bytes`; a larger one is an error, not a part.

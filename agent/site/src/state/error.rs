@@ -179,7 +179,7 @@ pub enum StateError {
     /// The database is a copy from before the one that reported last.
     #[error(
         "the database `{}` is an older copy than the one that this site worked with last ({problem}): with it, numbers of reports would be given \
-         twice, and the hub would count none of the two; what runs on this site was not touched",
+         twice, and the hub would count none of the two; what runs on this site was not touched{waiting}",
         text::path(path)
     )]
     OlderCopy {
@@ -189,6 +189,8 @@ pub enum StateError {
         problem: String,
         /// The one that was saved beside it and is not older, where there is one.
         newer: Option<PathBuf>,
+        /// What becomes of the reports that wait in it, as the end of a sentence; empty where there are none.
+        waiting: String,
     },
     /// The lock that this process holds is not at its path any more.
     #[error(
@@ -214,6 +216,22 @@ pub enum StateError {
         /// What is wrong.
         problem: String,
     },
+}
+
+impl StateError {
+    /// Why the open database has to stay open: it was removed, and not all that is in it is saved. It is gone with this process.
+    pub fn unsaved(&self) -> Option<&str> {
+        match self {
+            Self::Exchanged {
+                former:
+                    Former::ReportsSaved { problem, .. }
+                    | Former::NotSaved(problem)
+                    | Former::Lost(problem),
+                ..
+            } => Some(problem),
+            _ => None,
+        }
+    }
 }
 
 impl Classified for StateError {

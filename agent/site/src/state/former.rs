@@ -1,7 +1,8 @@
 //! What became of a database that a process worked with, where another one or none is at its path; and where a removed one is saved.
 //!
-//! What comes in: a database's path. What goes out: the copy that was saved beside it last. It opens none.
+//! What comes in: a database's path. What goes out: the copies that were saved beside it. It opens none.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use super::folder_identity::FolderIdentity;
@@ -31,15 +32,15 @@ pub enum Former {
     Lost(String),
 }
 
-/// The database that was saved beside `database` and may take its place: the one with the most reports of the numbering that `site.json` names,
-/// or where that file is missing, the last one. None that is older than what this site worked with last.
-pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
-    let folder = database.with_file_name(RESCUED);
-    let known = FolderIdentity::beside(database);
-    let saved = databases(&folder);
-    let Some(known) = known else {
+/// The databases that were saved beside `database` and may take its place, the best one first: that with the most reports of the numbering that
+/// `site.json` names, or where that file is missing, the last one. None that is older than what this site worked with last. Whether one is whole is
+/// not looked at.
+pub(super) fn best_first(database: &Path) -> Vec<PathBuf> {
+    let mut saved = databases(&database.with_file_name(RESCUED));
+    let Some(known) = FolderIdentity::beside(database) else {
         let modified = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified());
-        return saved.into_iter().max_by_key(|path| modified(path).ok());
+        saved.sort_by_key(|path| Reverse(modified(path).ok()));
+        return saved;
     };
     let of = |path: PathBuf| {
         let (epoch, last) = path.file_stem()?.to_str()?.rsplit_once('-')?;
@@ -47,8 +48,9 @@ pub(crate) fn saved_beside(database: &Path) -> Option<PathBuf> {
         let is_own = epoch == known.epoch.as_str();
         (!known.is_newer_than(epoch, last)).then(|| (is_own, last, path.clone()))
     };
-    let best = saved.into_iter().filter_map(of).max();
-    best.map(|(_, _, path)| path)
+    let mut fitting: Vec<_> = saved.into_iter().filter_map(of).collect();
+    fitting.sort_by(|one, other| other.cmp(one));
+    fitting.into_iter().map(|(.., path)| path).collect()
 }
 
 /// The databases that are saved in `folder`.

@@ -10,8 +10,9 @@ use outhaul_kit::text;
 use rusqlite::ErrorCode;
 
 use super::StateError;
-use super::former::{Former, saved_beside};
+use super::former::Former;
 use super::holds::beside;
+use super::saved::{self, put_back_command};
 use crate::aside;
 use crate::state_folder::{AtWork, Holder, LockError, REPORTS, RESCUED, StateFolder};
 
@@ -41,37 +42,43 @@ impl StateError {
             Self::Damaged { path, .. } => damaged_help(path),
             Self::OtherSite { path, found, .. } => format!(
                 "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that database out of the folder (`{moves}`), and put this site's own back with its own ones; where that is lost, and this site has a \
-                 backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; without one, {anew}; where this machine \
+                 backup (`outhaul-agent backup` writes it), {restore}; without one, {anew}; where this machine \
                  is to be {found} from now on, move the whole folder aside first and restore that site",
                 moves = aside::database_command(path),
+                restore = restore(path),
                 anew = enrol_anew(path)
             ),
             Self::OlderCopy { path, newer, .. } => older_help(path, newer.as_deref()),
             Self::Gone { path, .. } if is_being_restored(path.parent().unwrap_or(path)) => AT_RESTORE.into(),
             Self::Gone { path, .. } if StateFolder::new(path.parent().unwrap_or(path)).restore_is_begun() => BEGIN_ANEW.into(),
-            Self::Gone { path, .. } => match (still_open(path), saved_beside(path)) {
-                (Some(who), _) => still_open_help(&who),
+            Self::Gone { path, .. } => match (still_open(path), saved::beside(path)) {
+                (Some(who), _) => still_open_help(path, &who),
                 (None, Some(saved)) => rescued_help(path, &saved),
-                (None, None) => format!("{}{FROM_BACKUP_OR_KIT}: {}", moved_back(path), known_again(path)),
+                (None, None) => format!("{}{}", moved_back(path), from_backup_or_kit(path)),
             },
             Self::Exchanged { path, former, .. } => exchanged_help(path, former),
             Self::Shortened { path, former, .. } => match former {
-                Former::Rescued(saved) => rescued_help(path, saved),
+                Former::Rescued(saved) => format!(
+                    "stop the service first, where it runs (`systemctl stop outhaul-agent`); move what is left of it out of the folder (`{moves}`), then {back}",
+                    moves = aside::database_command(path),
+                    back = put_back(path, saved)
+                ),
                 Former::ReportsSaved { folder, .. } => format!(
-                    "copy `{}` onto a stick for the hub; {FROM_BACKUP}; without one, {}",
+                    "copy `{}` onto a stick for the hub; {}; without one, {}",
                     text::path(folder),
+                    from_backup(path),
                     anew(path)
                 ),
-                _ => format!("{FROM_BACKUP}; without one, {}", anew(path)),
+                _ => format!("{}; without one, {}", from_backup(path), anew(path)),
             },
             Self::LockLost { .. } => "leave the file `lock` to the programs, which make it anew: systemd starts the service again by itself, and \
                                       it goes on; a command is repeated"
                 .into(),
             Self::Instead { path, .. } => format!(
                 "find out who put it there, and move it out of the folder (`{moves}`); where it is a link to this site's own database, put that \
-                 file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {again}",
+                 file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {again}",
                 moves = aside::command(path),
-                again = known_again(path)
+                again = from_backup_or_kit(path)
             ),
             Self::Newer { .. } => "install the newer agent again".into(),
             Self::NotEnrolled { folder } if is_being_restored(folder) => AT_RESTORE.into(),
@@ -102,9 +109,6 @@ impl StateError {
     }
 }
 
-/// The way back that keeps what the site knew.
-const FROM_BACKUP: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
-                           (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`";
 /// The way on where this site's own key is lost.
 const NEW_KEY: &str = "move what is in its place out of the folder, if anything is, and enrol this site with a new kit (`outhaul site enrol SITE --again` at \
                        the centre writes one, `outhaul-agent enrol SITE.kit` takes it): that makes a new key, and keeps the database with the reports that \
@@ -115,11 +119,33 @@ pub const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and no
 /// While one is at work.
 const AT_RESTORE: &str =
     "a restore into this folder is at work: wait until that command has ended, and repeat this one";
+/// The restore of this site from a backup, beside `database`.
+fn restore(database: &Path) -> String {
+    let folder = database.parent().unwrap_or(database);
+    format!(
+        "move the whole folder aside (`{moves}`) and give `outhaul-agent restore FILE`",
+        moves = aside::folder_command(folder)
+    )
+}
+
+/// The way back that keeps what the site knew.
+fn from_backup(database: &Path) -> String {
+    format!(
+        "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup (`outhaul-agent backup` writes \
+         it), {}",
+        restore(database)
+    )
+}
+
 /// The ways back to a database.
-const FROM_BACKUP_OR_KIT: &str = "stop the service first, where it runs (`systemctl stop outhaul-agent`); then, where this site has a backup \
-                                  (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; \
-                                  without one, enrol this site with a new kit (`outhaul site enrol` at the \
-                                  centre), and leave all else in the folder";
+fn from_backup_or_kit(database: &Path) -> String {
+    format!(
+        "{}; without one, enrol this site with a new kit (`outhaul site enrol` at the centre), and leave all else in the folder: {}{}",
+        from_backup(database),
+        known_again(database),
+        damaged_saved(database)
+    )
+}
 
 fn is_being_restored(folder: &Path) -> bool {
     StateFolder::new(folder).restore_is_at_work()
@@ -137,8 +163,8 @@ fn older_help(path: &Path, newer: Option<&Path>) -> String {
         ),
         None => format!(
             "stop the service first, where it runs (`systemctl stop outhaul-agent`), and put the newer one back, where it still is; else, where this \
-             site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`, which numbers \
-             reports anew; without one, {}",
+             site has a backup (`outhaul-agent backup` writes it), {}, which numbers reports anew; without one, {}",
+            restore(path),
             anew(path)
         ),
     }
@@ -146,19 +172,22 @@ fn older_help(path: &Path, newer: Option<&Path>) -> String {
 
 /// The way back where the database is damaged.
 fn damaged_help(path: &Path) -> String {
-    match saved_beside(path) {
+    match saved::beside(path) {
         // It may have reports that were made since: it is moved, and nothing of it is removed.
         Some(saved) => format!(
             "what it held when it was saved last is in `{saved}`: stop the service first, where it runs (`systemctl stop outhaul-agent`); move the damaged \
              one out of the folder, which keeps it for analysis (`{moves}`), then {back}; where this site has a backup that is newer (`outhaul-agent \
-             backup` writes it), move the whole folder aside instead and give `outhaul-agent restore FILE`",
+             backup` writes it), {instead}",
+            instead = restore(path),
             saved = text::path(&saved),
             moves = aside::database_command(path),
             back = put_back(path, &saved)
         ),
         None => format!(
-            "{FROM_BACKUP}; without one, copy the folder away for analysis, {}",
-            anew(path)
+            "{}; without one, copy the folder away for analysis, {}{}",
+            from_backup(path),
+            anew(path),
+            damaged_saved(path)
         ),
     }
 }
@@ -171,7 +200,8 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
             "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works with the \
              new one; a command is repeated; reports that only the former one had are in `{reports}`, where there were any: copy that folder onto \
              a stick for the hub; where nobody meant to replace the file, stop the service first (`systemctl stop outhaul-agent`), move what is \
-             there now away, {back}",
+             there now away (`{moves}`), {back}",
+            moves = aside::database_command(path),
             reports = text::path(&saved.with_file_name(REPORTS)),
             back = put_back(path, saved)
         ),
@@ -187,9 +217,9 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
             .to_owned(),
         (false, Former::Rescued(saved)) => rescued_help(path, saved),
         (false, Former::ReportsSaved { folder, .. }) => format!(
-            "copy `{}` onto a stick for the hub first; then {FROM_BACKUP_OR_KIT}: {}",
+            "copy `{}` onto a stick for the hub first; then {}",
             text::path(folder),
-            known_again(path)
+            from_backup_or_kit(path)
         ),
         (false, Former::NotSaved(_) | Former::Lost(_)) => {
             let reports = path.with_file_name(RESCUED).join(REPORTS);
@@ -197,12 +227,12 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
                 true => format!("copy `{}` onto a stick for the hub first; then ", text::path(&reports)),
                 false => String::new(),
             };
-            format!("{first}{FROM_BACKUP_OR_KIT}: {}", known_again(path))
+            format!("{first}{}", from_backup_or_kit(path))
         }
         (false, _) => format!(
             "where the file or its folder was moved, stop the service first (`systemctl stop outhaul-agent`), move it back, with the files \
-             beside it whose names begin with its name, and start the service; where it is lost, {FROM_BACKUP_OR_KIT}: {}",
-            known_again(path)
+             beside it whose names begin with its name, and start the service; where it is lost, {}",
+            from_backup_or_kit(path)
         ),
     }
 }
@@ -240,7 +270,17 @@ fn still_open(path: &Path) -> Option<AtWork> {
 }
 
 /// What to do while a process may still have the database open.
-fn still_open_help(who: &AtWork) -> String {
+fn still_open_help(path: &Path, who: &AtWork) -> String {
+    let unsaved = StateFolder::new(path.parent().unwrap_or(path)).unsaved();
+    if let Some(problem) = unsaved {
+        return format!(
+            "the service runs, still has the database open and could not save it yet: {problem}. Leave the service running (no `systemctl stop \
+             outhaul-agent`, no restart of this machine): what is in the database is lost with it. Free some space on that file system (`df -h {typed}` shows it), or \
+             let the service's user into the folder again: it tries to save it every few seconds, and ends by itself then; repeat this command, which then \
+             prints the command that puts the saved one back",
+            typed = text::quoted(path.parent().unwrap_or(path))
+        );
+    }
     let (who, end) = match who {
         AtWork::Command(holder) => (
             format!("{holder} works on this state folder and may still have the database open: where the file was removed, it saves"),
@@ -265,21 +305,32 @@ fn rescued_help(path: &Path, saved: &Path) -> String {
     )
 }
 
-/// How a saved database becomes the one of this site again. What SQLite wrote beside the removed one would be put into it.
-fn put_back(path: &Path, saved: &Path) -> String {
-    let beside = aside::BESIDE_DATABASE.map(|end| text::quoted(aside::ending(path, end)));
+/// How a saved database becomes the one of this site again.
+pub fn put_back(path: &Path, saved: &Path) -> String {
     let key = match path.with_file_name("site.key").exists() {
         true => "and start the service".to_owned(),
         false => format!(
             "and restore `site.key`, which is not there either, where a copy of it is; where that is lost, {NEW_KEY}; then start the service"
         ),
     };
-    format!(
-        "put the saved one in its place (`rm -f {beside} && mv {saved} {path}`), {key}",
-        beside = beside.join(" "),
-        saved = text::quoted(saved),
-        path = text::quoted(path)
-    )
+    let command = put_back_command(path, saved);
+    format!("put the saved one in its place (`{command}`), {key}")
+}
+
+/// That saved databases are damaged, where some are: they are no way back.
+fn damaged_saved(path: &Path) -> String {
+    let damaged = saved::damaged_beside(path);
+    let named: Vec<_> = damaged
+        .iter()
+        .map(|path| format!("`{}`", text::path(path)))
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; what is saved in {} is damaged, and no way back",
+            named.join(" and ")
+        ),
+    }
 }
 
 /// The way on without a backup.
@@ -365,8 +416,8 @@ fn database_help(code: Option<ErrorCode>) -> &'static str {
         }
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             "the database is damaged, and repeating does not help: stop the service first, where it runs (`systemctl stop outhaul-agent`); then, \
-             where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give `outhaul-agent restore FILE`; without one, copy the folder away for analysis, move `agent.db` \
-             in it aside, with those files beside it whose names begin with its name, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
+             where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside, put its folder `rescued`, where it has one, into a new one of the same name, and give \
+             `outhaul-agent restore FILE`; without one, copy the folder away for analysis, move `agent.db` in it aside, with those files beside it whose names begin with its name, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
              the folder"
         }
         _ => "look at the disk, then repeat the command",

@@ -22,14 +22,18 @@ pub(super) fn of(path: &Path) -> Result<SameFile, StateError> {
 /// Refuses to go on where another database, or none, is at the path.
 pub(super) fn check(database: &SameFile) -> Result<(), StateError> {
     let path = database.path();
-    match database.changed().map_err(at("look at", path))? {
-        None => Ok(()),
-        Some(how) => Err(StateError::Exchanged {
-            path: path.to_owned(),
-            how,
-            former: Former::Elsewhere,
-        }),
-    }
+    let how = match database.changed() {
+        Ok(None) => return Ok(()),
+        Ok(Some(how)) => how,
+        // Who may not look there any more still has the file open: that it has no name is known without its path.
+        Err(_) if database.is_removed() => "is gone",
+        Err(error) => return Err(at("look at", path)(error).into()),
+    };
+    Err(StateError::Exchanged {
+        path: path.to_owned(),
+        how,
+        former: Former::Elsewhere,
+    })
 }
 
 /// Refuses to go on with a file that is shorter than it was: what was in its end is lost, and SQLite would take it for zeros.

@@ -4,8 +4,10 @@
 //! whole copy of it, and the reports in it that the hub has not acknowledged, as they travel; and in `site.json` how many were made. No copy that is
 //! whole is written over; what an ended process left of one is removed.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::report::MAX_REPORTS_AT_ONCE_BYTES;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -16,7 +18,7 @@ use super::folder_identity::FolderIdentity;
 use super::former::{DATABASE, Former};
 use super::{SiteIdentity, StateError, doing, key, meta, outbox};
 use crate::aside;
-use crate::durable::{self, at};
+use crate::durable::{self, FileError, at};
 use crate::state_folder::{REPORTS, RESCUED};
 
 /// Reports as they travel.
@@ -125,7 +127,7 @@ fn damaged(copy: &Path, problem: String) -> StateError {
 }
 
 /// Whether a value in any table is zeros for longer than any that the agent writes: an end of the file that was not there was read as that.
-fn has_holes(db: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn has_holes(db: &Connection) -> rusqlite::Result<bool> {
     let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
         return Ok(true);
@@ -266,8 +268,9 @@ pub(crate) fn write_reports(
         let lines = batch.iter().map(|row| &row.envelope[..]);
         let mut bytes = lines.collect::<Vec<_>>().join(&b'\n');
         bytes.push(b'\n');
-        match durable::write(&folder.join(name), &bytes, REPORTS_MODE) {
-            Ok(()) => {}
+        let path = folder.join(name);
+        match write_once(&path, &bytes) {
+            Ok(()) => remove_contained(folder, site, &path, &bytes),
             // Half of them may have room.
             Err(_) if batch.len() > 1 => {
                 most = bytes.len() / 2;
@@ -280,11 +283,40 @@ pub(crate) fn write_reports(
     }
 }
 
+/// Writes a file that may be there already: a disk that is full has no space for another one in its place.
+fn write_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let there = durable::read_if_present(path, bytes.len() as u64);
+    match there.is_ok_and(|there| there.as_deref() == Some(bytes)) {
+        true => Ok(()),
+        false => durable::write(path, bytes, REPORTS_MODE),
+    }
+}
+
+/// Removes the files of which every report is in the one at `path` as well: what was saved of them while the disk was full. One that cannot be removed is
+/// brought to the hub once more, and does no harm.
+fn remove_contained(folder: &Path, site: &SiteIdentity, path: &Path, bytes: &[u8]) {
+    let lines = |bytes: &[u8]| -> BTreeSet<Digest> {
+        bytes.split(|byte| *byte == b'\n').map(Digest::of).collect()
+    };
+    let all = lines(bytes);
+    for other in durable::list(folder).unwrap_or_default() {
+        let name = other.file_name().and_then(|name| name.to_str());
+        let of = name.and_then(|name| outbox::of_file_name(name, &site.name));
+        if other == path || of.is_none_or(|(epoch, ..)| epoch != site.epoch.as_str()) {
+            continue;
+        }
+        let found = durable::read(&other, bytes.len() as u64);
+        if found.is_ok_and(|found| lines(&found).is_subset(&all)) {
+            let _ = durable::remove_file(&other);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::super::former::saved_beside as beside;
+    use super::super::saved::beside;
     use super::*;
     use crate::state::{Store, set_meta};
 

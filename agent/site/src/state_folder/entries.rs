@@ -6,11 +6,13 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
+use outhaul_kit::durable::{
+    LINK, OWN_ENTRY, OWN_FILE, OWN_USERS, OWN_WORKING_FILE, OWN_WORKING_FOLDER, Unexpected, kind_of,
+};
 
-use super::{AtWork, DATABASE_FILES, LOCK, RESCUED, RESTORING, StateFolder};
+use super::{AtWork, DATABASE_FILES, LOCK, REPORTS, RESCUED, RESTORING, StateFolder};
 use crate::durable::{self, FileError, at};
 
 /// The folders in which the agent itself makes, removes and reads files. The target of the folder reconciler is its owner's to choose.
@@ -55,7 +57,12 @@ impl StateFolder {
         for name in FOLDERS.iter().chain(&FOLDERS_OF_PROGRAMS) {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_dir) {
-                return Err(unexpected(&path, found, OWN_ENTRY));
+                // Where a link leads, reports may be that were saved.
+                let expected = match *name == RESCUED && found != LINK {
+                    true => OWN_WORKING_FOLDER,
+                    false => OWN_ENTRY,
+                };
+                return Err(unexpected(&path, found, expected));
             }
         }
         for name in [LOCK].iter().chain(&REPLACED_FILES).chain(&DATABASE_FILES) {
@@ -120,7 +127,7 @@ impl StateFolder {
         for path in durable::list(&self.root)? {
             let found = fs::symlink_metadata(&path).map_err(at("look at", &path))?;
             if found.uid() != 0 && found.uid() != own {
-                return Err(unexpected(&path, "what another user put there", OWN_ENTRY));
+                return Err(unexpected(&path, "what another user put there", OWN_USERS));
             }
         }
         Ok(())
@@ -149,17 +156,36 @@ impl StateFolder {
         Ok(names.filter(|name| !own(name)).collect())
     }
 
-    /// The name of an entry that shows that a site was here: only what was accepted or applied leaves these; an enrolment that was cut off
-    /// does not.
+    /// The name of an entry that shows that a site was here: only what was accepted, applied or saved leaves these; an enrolment that was
+    /// cut off does not.
     pub fn shows_site(&self) -> Option<String> {
         let is_there = |path: &Path| match *path == self.generations() {
             true => durable::list(path).is_ok_and(|names| !names.is_empty()),
             false => path.exists(),
         };
         let left = [self.floors(), self.default_target(), self.generations()];
-        let beside = left.iter().find(|path| is_there(path))?;
-        let name = beside.file_name()?;
-        Some(name.to_string_lossy().into_owned())
+        let beside = left.iter().find(|path| is_there(path));
+        let name = |path: &Path| {
+            Some(
+                path.strip_prefix(&self.root)
+                    .ok()?
+                    .to_string_lossy()
+                    .into_owned(),
+            )
+        };
+        beside
+            .and_then(|path| name(path))
+            .or_else(|| name(&self.rescued()?))
+    }
+
+    /// A database or reports of a site that were saved here, where there are any.
+    fn rescued(&self) -> Option<PathBuf> {
+        let rescued = self.root.join(RESCUED);
+        let of = |folder: &Path, end: &str| {
+            let mut all = durable::list(folder).unwrap_or_default().into_iter();
+            all.find(|path| path.extension().is_some_and(|found| found == end))
+        };
+        of(&rescued, "db").or_else(|| of(&rescued.join(REPORTS), "reports"))
     }
 }
 

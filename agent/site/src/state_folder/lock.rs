@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,7 +23,11 @@ const SERVICE: &str = "service";
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Largest lock file, in bytes.
-const MAX_LOCK_BYTES: u64 = 64;
+const MAX_LOCK_BYTES: u64 = 1024;
+/// The same, of what is read before it is written anew.
+const MAX_LINES: usize = 256;
+/// Longest reason in it why a removed database is not saved, in characters.
+const MAX_REASON: usize = 200;
 
 impl StateFolder {
     /// Whether some process is the one agent now. Changes nothing; where it cannot be known, yes.
@@ -54,6 +59,16 @@ impl StateFolder {
         let text = durable::read(&self.root.join(LOCK), MAX_LOCK_BYTES).ok()?;
         let text = String::from_utf8(text).ok()?;
         text.lines().nth(2).map(str::to_owned)
+    }
+
+    /// Why the service that runs cannot save the database that was removed, where it has said so. Changes nothing.
+    pub fn unsaved(&self) -> Option<String> {
+        if !self.service_runs() {
+            return None;
+        }
+        let text = durable::read(&self.root.join(LOCK), MAX_LOCK_BYTES).ok()?;
+        let reason = String::from_utf8_lossy(&text).lines().nth(3)?.to_owned();
+        Some(reason).filter(|reason| !reason.is_empty())
     }
 
     /// Which other process is the one agent now. Changes nothing.
@@ -193,6 +208,20 @@ impl Lock {
     pub fn place(&self) -> Result<SameFile, FileError> {
         let place = self.place.try_clone();
         place.map_err(at("look at", self.place.path()))
+    }
+
+    /// Notes why the service cannot save the database that was removed, for [`StateFolder::unsaved`]. The file is there already: a full disk has room for it.
+    pub fn note_unsaved(&self, reason: &str) {
+        let mut known = [0; MAX_LINES];
+        let length = self.file.read_at(&mut known, 0).unwrap_or(0);
+        let known = String::from_utf8_lossy(known.get(..length).unwrap_or_default()).into_owned();
+        let mut lines: Vec<&str> = known.lines().take(3).collect();
+        lines.resize(3, "");
+        let reason: String = text::printable(reason).chars().take(MAX_REASON).collect();
+        // For messages only, as who holds it.
+        let whole = format!("{}\n{reason}\n", lines.join("\n"));
+        let _ = self.file.write_all_at(whole.as_bytes(), 0);
+        let _ = self.file.set_len(whole.len() as u64);
     }
 
     /// Notes that the holder is the service, for [`StateFolder::service_runs`], and what marks the settings that it works with.

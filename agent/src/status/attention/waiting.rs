@@ -51,7 +51,16 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let lacks = standing
                 .iter()
                 .any(|(obstacle, _)| *obstacle == Obstacle::HeldContent);
+            // As after a saved database was put back into an empty folder.
+            let is_gone = !agent.state_folder.generation(number).is_dir();
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
+                _ if is_gone => (
+                    AttentionKind::Approval,
+                    format!(
+                        "import bundle {number} again first (`outhaul-agent import FOLDER`), because its files are not on this machine any more, or a newer \
+                         bundle; then, where it still waits, `outhaul-agent approve {number}` lets it through"
+                    ),
+                ),
                 // How it ends is said for each assignment.
                 _ if lacks => (
                     AttentionKind::HeldContent,

@@ -45,6 +45,7 @@ mod runner {
     pub mod named_places;
     pub mod outdated;
     pub mod places;
+    pub mod policies;
     pub mod projects;
     pub mod promotion;
     pub mod promotion_hooks;

@@ -11,7 +11,7 @@ use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery::statements;
-use outhaul_promote::required::ungated_bases;
+use outhaul_promote::required::{ungated_bases, unrecorded};
 use outhaul_ship::collect::signers;
 
 use crate::{offline, payloads, unpromoted, unused};
@@ -72,6 +72,8 @@ pub fn environment(
             findings.append(looked_at.findings);
             findings.append(outhaul_promote::problems(request));
             findings.append(ungated_bases(request, plane));
+            let snapshot = &platform.rendering.snapshot;
+            findings.append(unrecorded(request, plane, snapshot));
             findings.append(signers(plane, now));
             findings.sort();
             CheckedEnvironment {

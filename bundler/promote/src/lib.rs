@@ -39,14 +39,13 @@ pub mod required;
 pub mod watch;
 
 pub use error::PromoteError;
-use hooks::HookRun;
 pub use hub::{GateError, GateRule, HubConnection, check_commit};
 use moved::BaseFile;
 use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::problems;
 pub use promotion::{Promoted, Promotion, StepMove};
-use record::Basis;
+use record::{Basis, Recorded};
 
 /// An environment's own branch, and the base that it is pinned to.
 #[derive(Debug)]
@@ -70,6 +69,8 @@ pub struct Chain<'a> {
     environments: BTreeMap<String, Environment>,
     policies: Vec<PromotionPolicy>,
     order: PromotionOrder,
+    /// The branch that lists them.
+    opened: OpenedSource,
 }
 
 impl<'a> Chain<'a> {
@@ -105,17 +106,13 @@ impl<'a> Chain<'a> {
             environments,
             policies,
             order,
+            opened,
         })
     }
 
     /// Where `environment` is in the chain.
     pub fn before(&self, environment: &str) -> &ChainPlace {
         self.order.before(environment)
-    }
-
-    /// Whether the chain leads from one environment to the other.
-    fn may_come(&self, from: &str, to: &str) -> bool {
-        matches!(self.before(to), ChainPlace::After(names, _) if names.contains(from))
     }
 
     /// The environment whose gate decides about `to`, when `asked` or nothing was named; `None` for the
@@ -241,11 +238,11 @@ impl<'a> Chain<'a> {
         link: &Link,
         commit: &str,
         basis: &Basis,
-        hooks: &[HookRun],
+        more: Recorded<'_>,
     ) -> Result<String, PromoteError> {
         self.alone(&link.environment.name)?;
         self.check(link, commit)?;
-        let message = record::message(&link.environment.name, commit, basis, hooks);
+        let message = record::message(&link.environment.name, commit, basis, more);
         link.advance(commit, &message)
     }
 

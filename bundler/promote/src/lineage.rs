@@ -5,13 +5,13 @@
 //! base was another one, by its commit or by the path there: what was promoted before that is not what brought the base here, so that
 //! no commit but a promotion moves an environment back to what it once was, or to content beside what was promoted. A promotion carries the
 //! path that the base has there, and counts for both: that its gate decided about that path, too, is for whoever promotes to see
-//! (`promotion`). It asks no hub and moves nothing.
+//! (`promotion`), and by which policies the gate decided is for `policy`. It asks no hub and moves nothing.
 
 use outhaul_git::source::{OpenedSource, RecordedCommit};
 use outhaul_kit::text::printable;
 
 use super::moved::{self, BasePlace, BaseState};
-use super::policy::SiteRule;
+use super::policy::{PastGate, SiteRule};
 use super::record::{self, MessageReading, Passage};
 use super::{Chain, Link, PromoteError};
 
@@ -29,6 +29,10 @@ pub struct Lineage {
     pub moved_by: String,
     /// Where it was before that; `None` where there was none, or history does not show it.
     pub before: Option<BasePlace>,
+    /// The path of the base by the promotion, where the environment before had another one then.
+    pub other_path: Option<String>,
+    /// Whether a commit begins as a promotion and is none.
+    pub is_disputed: bool,
 }
 
 /// The environment whose branch is looked at.
@@ -37,8 +41,8 @@ pub(super) struct Branch<'a> {
     pub environment: &'a str,
     /// Where its content is in the repository.
     pub root: &'a str,
-    /// Whether the gate of an environment decides about it, and by which rule.
-    pub gate: &'a dyn Fn(&str) -> Option<SiteRule>,
+    /// By which rule the gate of an environment decided about it, in the promotion that names it.
+    pub gate: &'a dyn Fn(&PastGate<'_>) -> Result<Option<SiteRule>, PromoteError>,
 }
 
 /// The commit that moved a base.
@@ -61,6 +65,8 @@ impl Branch<'_> {
             promotion: Err(problem),
             moved_by: opened.commit.clone(),
             before: None,
+            other_path: None,
+            is_disputed: false,
         };
         let there = match moved::base_file(opened, self.root)? {
             Some(base) => base.place(),
@@ -92,6 +98,8 @@ impl Branch<'_> {
                             promotion: Ok(passage),
                             moved_by: mover.made.id,
                             before: mover.before,
+                            other_path: record::other_path(&made.message).map(str::to_owned),
+                            is_disputed: false,
                         });
                     }
                     Err(Some(why)) if problem.is_none() => {
@@ -101,6 +109,7 @@ impl Branch<'_> {
                 }
             }
             let side = self.merged(&at, &mover, &there)?;
+            let is_disputed = problem.is_some();
             let problem = match problem {
                 Some(problem) => problem,
                 None => self.unpromoted(&at, &mover, (commit, &there.path))?,
@@ -110,6 +119,8 @@ impl Branch<'_> {
                 promotion: Err(problem),
                 moved_by: mover.made.id,
                 before: mover.before,
+                other_path: None,
+                is_disputed,
             });
             match side {
                 Some(side) => at = at.at_commit(&side),
@@ -134,7 +145,13 @@ impl Branch<'_> {
             MessageReading::Sound(passage) => passage,
         };
         if let Passage::Gate(from) = &passage {
-            let Some(rule) = (self.gate)(from) else {
+            let gate = PastGate {
+                from,
+                to: self.environment,
+                commit,
+                policies: record::policies(&made.message),
+            };
+            let Some(rule) = (self.gate)(&gate)? else {
                 return Ok(Err(Some(format!(
                     "it names the gate of `{from}`, which is not the one before `{}`",
                     self.environment
@@ -315,7 +332,7 @@ impl Chain<'_> {
         let branch = Branch {
             environment,
             root: &link.environment.control_plane.path,
-            gate: &|from| self.site_rule(from, environment),
+            gate: &|gate| self.rule_then(gate),
         };
         branch.lineage(opened, commit)
     }

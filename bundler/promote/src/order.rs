@@ -114,6 +114,11 @@ impl PromotionOrder {
         false
     }
 
+    /// Whether the chain leads from one environment to the other in one step.
+    pub fn leads(&self, from: &str, to: &str) -> bool {
+        matches!(self.before(to), ChainPlace::After(names, _) if names.contains(from))
+    }
+
     /// Whether there is any environment.
     pub fn is_empty(&self) -> bool {
         self.before.is_empty()

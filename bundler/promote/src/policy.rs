@@ -2,33 +2,106 @@
 //!
 //! What comes in: the policies beside the environments. What goes out: the policy for one step, or none
 //! where nobody wrote any. It is pure; what the policy asks is put to the hub by whoever promotes, and
-//! a promotion on record is held to how many sites must confirm ([`SiteRule`]). Where an environment may be entered from is decided in `order`.
+//! a promotion on record is held to how many sites must confirm ([`SiteRule`]), by the policies that it was decided by. Where an environment may be entered from is decided in `order`.
 
-use super::{Chain, PromoteError};
+use super::order::PromotionOrder;
+use super::{Chain, PromoteError, listed};
 use outhaul_bundle::hub_api::DEFAULT_QUORUM_PERCENT;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::PromotionPolicy;
+use outhaul_git::source::git::is_commit_id;
+
+/// Commits of the control plane's branch that are looked at.
+const MAX_COMMITS: usize = 5_000;
 
 impl Chain<'_> {
     /// The policy for the step from one environment to another, when one is written.
     pub fn policy(&self, from: &str, to: &str) -> Option<&PromotionPolicy> {
-        let mut all = self.policies.iter();
-        all.find(|policy| policy.from.value == from && policy.to.value == to)
+        policy(&self.policies, from, to)
+    }
+
+    /// How many sites had to confirm before a promotion that is on record: by the policies that it was decided by, so that a later
+    /// change of them applies to the next promotion and no site is stopped that was promoted validly. The policies count that the promotion
+    /// names, where their commit is on the control plane's branch, and not older than the promoted one. Others, those of a copy that
+    /// nobody merged for instance, do not, and a promotion that names none is held to the policies of now. `None` where the
+    /// chain did not lead from one environment to the other.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when git fails.
+    pub(super) fn rule_then(&self, gate: &PastGate<'_>) -> Result<Option<SiteRule>, PromoteError> {
+        let now = || self.site_rule(gate.from, gate.to);
+        let Some(id) = gate.policies.filter(|id| *id != self.opened.commit) else {
+            return Ok(now());
+        };
+        // Brings the history of a branch that was fetched without it.
+        self.opened.history(MAX_COMMITS)?;
+        let contains = |older: &str, newer: &str| -> Result<bool, PromoteError> {
+            let common = self.opened.common_ancestor(older, newer)?;
+            Ok(common.as_deref() == Some(older))
+        };
+        if !contains(id, &self.opened.commit)?
+            || (contains(gate.commit, &self.opened.commit)? && !contains(gate.commit, id)?)
+        {
+            return Ok(now());
+        }
+        let (environments, policies) = match listed(&self.opened.at_commit(id)) {
+            Ok(listed) => listed,
+            // What does not read was nobody's policy.
+            Err(PromoteError::Source(error)) if !error.is_input() => return Err(error.into()),
+            Err(_) => return Ok(now()),
+        };
+        let order = PromotionOrder::of(&environments, &policies);
+        Ok(site_rule(&policies, &order, gate.from, gate.to))
+    }
+
+    /// The commit with the policies that decide now; `None` for a plain folder.
+    pub(super) fn policies_commit(&self) -> Option<&str> {
+        Some(self.opened.commit.as_str()).filter(|id| is_commit_id(id))
     }
 
     /// How many sites must confirm before a step; `None` where the chain does not lead from one environment to the other.
     pub(super) fn site_rule(&self, from: &str, to: &str) -> Option<SiteRule> {
-        let policy = self.policy(from, to);
-        let rules = policy.map(|policy| &policy.rules);
-        self.may_come(from, to).then(|| SiteRule {
-            percent: rules
-                .and_then(|rules| rules.quorum_percent)
-                .unwrap_or(DEFAULT_QUORUM_PERCENT),
-            at_least: rules.and_then(|rules| rules.min_sites).unwrap_or(1),
-            written: policy
-                .map(|policy| format!("promotion policy, {}", policy.location.file_line())),
-        })
+        site_rule(&self.policies, &self.order, from, to)
     }
+}
+
+fn policy<'p>(
+    policies: &'p [PromotionPolicy],
+    from: &str,
+    to: &str,
+) -> Option<&'p PromotionPolicy> {
+    let mut all = policies.iter();
+    all.find(|policy| policy.from.value == from && policy.to.value == to)
+}
+
+fn site_rule(
+    policies: &[PromotionPolicy],
+    order: &PromotionOrder,
+    from: &str,
+    to: &str,
+) -> Option<SiteRule> {
+    let policy = policy(policies, from, to);
+    let rules = policy.map(|policy| &policy.rules);
+    order.leads(from, to).then(|| SiteRule {
+        percent: rules
+            .and_then(|rules| rules.quorum_percent)
+            .unwrap_or(DEFAULT_QUORUM_PERCENT),
+        at_least: rules.and_then(|rules| rules.min_sites).unwrap_or(1),
+        written: policy.map(|policy| format!("promotion policy, {}", policy.location.file_line())),
+    })
+}
+
+/// The gate that a promotion on record names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PastGate<'a> {
+    /// The environment whose gate it was.
+    pub from: &'a str,
+    /// The environment that was moved.
+    pub to: &'a str,
+    /// The commit of the base that was promoted.
+    pub commit: &'a str,
+    /// The commit of the control plane whose policies decided, as the promotion records it.
+    pub policies: Option<&'a str>,
 }
 
 /// How many sites must confirm before a step.
@@ -104,11 +177,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::order::PromotionOrder;
     use outhaul_control::diagnostic::SourceFile;
     use outhaul_control::kinds::{self, Object};
     use outhaul_control::model::Environment;
-    use outhaul_git::source::{Cache, SourceMap};
+    use outhaul_git::source::{self, Cache, SourceMap};
 
     fn policies(text: &str) -> Vec<PromotionPolicy> {
         let file = Arc::new(SourceFile {
@@ -149,6 +221,7 @@ mod tests {
     #[test]
     fn where_a_policy_stands_there_is_no_other_way_in() {
         let cache = Cache::at("unused");
+        let folder = tempfile::tempdir().unwrap();
         let policies = policies(&format!(
             "{}{}",
             step("a", "dev", "stage"),
@@ -163,6 +236,7 @@ mod tests {
             order: PromotionOrder::of(&environments, &policies),
             environments,
             policies,
+            opened: source::open_plain(folder.path(), "", None).unwrap(),
         };
         let found = chain.policy("lab", "stage").unwrap();
         assert_eq!(

@@ -9,7 +9,7 @@ use super::lineage::{Lineage, shown};
 use super::moved;
 use super::order::ChainPlace;
 use super::problems::circles_with;
-use super::record::Basis;
+use super::record::{Basis, Recorded};
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_control::model::PromotionPolicy;
@@ -158,10 +158,8 @@ impl Chain<'_> {
                 self.loads(&link, &commit)?;
                 return Ok(Promoted::Already { commit, basis });
             };
-            if !asked.backwards
-                && let Some((before, made)) = self.moved_from(&link, &commit, lineage)?
-            {
-                self.refuse_moved_back(&link, (&before, &commit), &made)?;
+            if !asked.backwards {
+                self.refuse_moved_there(&link, &commit, lineage)?;
             }
         } else if !asked.backwards {
             self.refuse_backwards(&link, &commit)?;
@@ -191,11 +189,18 @@ impl Chain<'_> {
         (basis, hooks): (Basis, Option<(&PromotionPolicy, &HookPrograms)>),
         ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
     ) -> Result<(Basis, Made), PromoteError> {
-        if let Basis::Open { from, .. } = &basis {
-            self.refuse_unseen_path(link, from)?;
-        }
+        let other_path = match &basis {
+            Basis::First => None,
+            Basis::Open { from, .. } => self.refuse_unseen_path(link, from)?,
+            Basis::Override(_) => self.other_path(link),
+        };
+        let more = Recorded {
+            policies: self.policies_commit(),
+            other_path: other_path.as_deref(),
+            hooks: &[],
+        };
         let Some((policy, programs)) = hooks.filter(|_| basis != Basis::First) else {
-            let made = self.move_to(link, commit, &basis, &[])?;
+            let made = self.move_to(link, commit, &basis, more)?;
             let hooks = Vec::new();
             return Ok((basis, Made::Moved(StepMove { made, hooks })));
         };
@@ -218,26 +223,36 @@ impl Chain<'_> {
                 return Ok((basis, Made::Closed { from, decision }));
             }
         }
-        let made = self.move_to(link, commit, &basis, &runs)?;
+        let more = Recorded {
+            hooks: &runs,
+            ..more
+        };
+        let made = self.move_to(link, commit, &basis, more)?;
         runs.extend(step.after(&made, basis.decision()));
         Ok((basis, Made::Moved(StepMove { made, hooks: runs })))
     }
 
     /// Refuses what no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Another path
-    /// than that of `from` passes where a promotion brought it; what an ordinary commit wrote is promoted past the gate only.
+    /// than that of `from`, which is returned, passes where the promotion before records that it was another one already: somebody went past
+    /// the gate with it. Where `from` changed its path since, nobody did, and no site of `from` runs the next commit at this path.
     ///
     /// # Errors
     /// [`PromoteError::UnseenPath`], or that the chain cannot be read.
-    pub(super) fn refuse_unseen_path(&self, link: &Link, from: &str) -> Result<(), PromoteError> {
+    pub(super) fn refuse_unseen_path(
+        &self,
+        link: &Link,
+        from: &str,
+    ) -> Result<Option<String>, PromoteError> {
         let path = |link: &Link| moved::path_of(&link.base);
         let (own, theirs) = (path(link), path(&self.link(from)?));
         if own == theirs {
-            return Ok(());
+            return Ok(None);
         }
-        if let Some(commit) = &link.base.commit
-            && self.lineage(link, &commit.value)?.promotion.is_ok()
-        {
-            return Ok(());
+        if let Some(commit) = &link.base.commit {
+            let lineage = self.lineage(link, &commit.value)?;
+            if lineage.promotion.is_ok() && lineage.other_path.as_deref() == Some(shown(&own)) {
+                return Ok(lineage.other_path);
+            }
         }
         Err(PromoteError::UnseenPath {
             environment: link.environment.name.clone(),
@@ -246,6 +261,33 @@ impl Chain<'_> {
             their_path: printable(shown(&theirs)).into(),
             at: link.base.location.file_line().into(),
         })
+    }
+
+    /// The path of the base of `link`, where it is another one than that of an environment before it. Of one that cannot be read
+    /// nothing is recorded: then the next promotion through its gate is refused.
+    fn other_path(&self, link: &Link) -> Option<String> {
+        let ChainPlace::After(names, _) = self.before(&link.environment.name) else {
+            return None;
+        };
+        let own = moved::path_of(&link.base);
+        let others = names.iter().filter_map(|name| self.link(name).ok());
+        let mut paths = others.map(|other| moved::path_of(&other.base));
+        paths
+            .any(|path| path != own)
+            .then(|| shown(&own).to_owned())
+    }
+
+    /// Refuses an environment that an ordinary commit moved to `commit`, from one that contains it or is beside it.
+    pub(super) fn refuse_moved_there(
+        &self,
+        link: &Link,
+        commit: &str,
+        lineage: Lineage,
+    ) -> Result<(), PromoteError> {
+        match self.moved_from(link, commit, lineage)? {
+            Some((before, made)) => self.refuse_moved_back(link, (&before, commit), &made),
+            None => Ok(()),
+        }
     }
 
     /// How `link` came to `commit`, where it is and no promotion brought it there.

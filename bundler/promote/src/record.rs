@@ -14,8 +14,11 @@ use super::evidence::{self, ReportedState};
 use super::hooks::HookRun;
 use outhaul_bundle::hub_api::GateVerdict;
 use outhaul_control::overriding::Override;
+use outhaul_git::source::git::is_commit_id;
 use outhaul_kit::text::printable;
 
+const POLICIES: &str = "Outhaul-Policies";
+const OTHER_PATH: &str = "Outhaul-Other-Path";
 const PROMOTED: &str = "Outhaul-Promoted";
 const GATE: &str = "Outhaul-Gate";
 const OVERRIDE_BY: &str = "Outhaul-Override-By";
@@ -59,9 +62,20 @@ impl Basis {
     }
 }
 
+/// What a promotion records besides its basis.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Recorded<'a> {
+    /// The commit of the control plane whose policies decided; `None` for a plain folder and for the first environment.
+    pub policies: Option<&'a str>,
+    /// The path of the base, where the environment before has another one.
+    pub other_path: Option<&'a str>,
+    /// What came of the hooks before the move.
+    pub hooks: &'a [HookRun],
+}
+
 /// The commit's message: what moved, and on what evidence. What others wrote is one line each: the lines that are read
 /// back are ours.
-pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> String {
+pub fn message(to: &str, commit: &str, basis: &Basis, more: Recorded<'_>) -> String {
     let short: String = commit.chars().take(12).collect();
     let mut text = format!("Promote {short} to {to}\n\n");
     // Writing to a text cannot fail, here and below.
@@ -89,10 +103,16 @@ pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> Stri
             let _ = writeln!(text, "No gate let it in: {given}");
         }
     }
-    for hook in hooks {
+    for hook in more.hooks {
         let _ = writeln!(text, "- {}", printable(&hook.sentence()));
     }
-    let _ = writeln!(text, "\n{PROMOTED}: {to} {commit}");
+    text.push('\n');
+    for (name, value) in [(POLICIES, more.policies), (OTHER_PATH, more.other_path)] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name}: {}", printable(value));
+        }
+    }
+    let _ = writeln!(text, "{PROMOTED}: {to} {commit}");
     let _ = match basis {
         Basis::First => writeln!(text, "{GATE}: first"),
         Basis::Open { from, .. } => writeln!(text, "{GATE}: open {from}"),
@@ -178,7 +198,10 @@ fn passage(message: &str, environment: &str, commit: &str) -> Result<Passage, St
         let value = line.and_then(|line| line.strip_prefix(name)?.strip_prefix(": "));
         value.map(str::to_owned).ok_or_else(|| no_trailer(name))
     };
-    let mut trailers = trailers.iter();
+    let of_ours = |name: &str, line: &str| line.starts_with(&format!("{name}: "));
+    let mut trailers = trailers.iter().peekable();
+    trailers.next_if(|line| of_ours(POLICIES, line));
+    trailers.next_if(|line| of_ours(OTHER_PATH, line));
     if value(trailers.next(), PROMOTED)? != format!("{environment} {commit}") {
         return Err(no_trailer(PROMOTED));
     }
@@ -229,6 +252,21 @@ fn is_of_others(line: &str) -> bool {
     };
     line.split_once(": ")
         .is_some_and(|(name, value)| is_name(name) && !value.is_empty())
+}
+
+/// The commit of the control plane whose policies decided, by a message that is one of a promotion; `None` where it names none.
+pub(super) fn policies(message: &str) -> Option<&str> {
+    trailer(message, POLICIES).filter(|id| is_commit_id(id))
+}
+
+/// The path of the base, by a message that is one of a promotion, where the environment before had another one then.
+pub(super) fn other_path(message: &str) -> Option<&str> {
+    trailer(message, OTHER_PATH)
+}
+
+fn trailer<'t>(message: &'t str, name: &str) -> Option<&'t str> {
+    let mut lines = message.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// How many of how many sites confirmed `commit`, by a message; `None` for one that names no open gate.
@@ -312,7 +350,7 @@ mod tests {
                 from: "dev".to_owned(),
                 decision: Box::new(decision),
             },
-            &[],
+            Recorded::default(),
         );
         assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
         assert_eq!(read(&text, "prod", COMMIT), MessageReading::OfOther);
@@ -322,13 +360,18 @@ mod tests {
         let alike = COMMIT.replace("c78e", "c78f");
         unsound(&text, &alike, "does not end in `Outhaul-Promoted");
         let given = Override::new("Jo", "the line stands still").unwrap();
-        let text = message("prod", COMMIT, &Basis::Override(given.clone()), &[]);
+        let text = message(
+            "prod",
+            COMMIT,
+            &Basis::Override(given.clone()),
+            Recorded::default(),
+        );
         assert_eq!(
             read(&text, "prod", COMMIT),
             MessageReading::Sound(Passage::Override(given.clone()))
         );
         // The order says that it is the first, not a commit.
-        let first = message("stage", COMMIT, &Basis::First, &[]);
+        let first = message("stage", COMMIT, &Basis::First, Recorded::default());
         unsound(&first, COMMIT, "no gate that was open or overridden");
         for (by, reason) in [("", "x"), ("x", " "), ("x\nOuthaul-Gate: open dev", "y")] {
             Override::new(by, reason).unwrap_err();
@@ -414,7 +457,12 @@ mod tests {
         assert_eq!(notes(&decision), decision.notes);
         (decision.counted, decision.quorum_percent) = (99, 1);
         let (from, decision) = ("dev".to_owned(), Box::new(decision));
-        let text = message("stage", COMMIT, &Basis::Open { from, decision }, &[]);
+        let text = message(
+            "stage",
+            COMMIT,
+            &Basis::Open { from, decision },
+            Recorded::default(),
+        );
         let note = "\n- note: 1 of 99 sites confirmed: the rule of this gate asks for 1 %\n";
         assert!(text.contains(note), "{text}");
         assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
@@ -430,7 +478,12 @@ mod tests {
         decision.evidence[0].state.push_str(&forged);
         decision.evidence[0].site.push_str(&forged);
         let (from, decision) = ("dev".to_owned(), Box::new(decision));
-        let text = message("stage", COMMIT, &Basis::Open { from, decision }, &[]);
+        let text = message(
+            "stage",
+            COMMIT,
+            &Basis::Open { from, decision },
+            Recorded::default(),
+        );
         let of_ours = |line: &&str| line.starts_with(PROMOTED) || line.starts_with(GATE);
         assert_eq!(text.lines().filter(of_ours).count(), 2, "{text}");
         assert!(!text.contains(['\r', '\u{2028}', '\u{1b}']), "{text}");

@@ -176,12 +176,41 @@ fn unseen_path(chain: &Chain<'_>, environment: &str) -> Result<Option<PromoteErr
     let mut unseen = None;
     for from in names {
         match chain.refuse_unseen_path(&link, from) {
-            Ok(()) => return Ok(None),
+            Ok(_) => return Ok(None),
             Err(error @ PromoteError::UnseenPath { .. }) => unseen = unseen.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
     Ok(unseen)
+}
+
+/// A warning where an environment is at a commit of its base that no promotion on its branch let in, and was there otherwise, or by one
+/// that does not count. An environment that nobody has moved yet gives none: whoever ships it is told.
+pub fn unrecorded(request: &LoadRequest, plane: &ControlPlane, snapshot: &Snapshot) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    // Whoever loads the environment reports what of the chain cannot be read.
+    let Ok((ChainPlace::After(names, _), Some(lineage))) = looked_up(request, plane, snapshot)
+    else {
+        return findings;
+    };
+    let (Err(problem), Some(base)) = (&lineage.promotion, plane.base_repos.get(MAIN)) else {
+        return findings;
+    };
+    if lineage.before.is_none() && !lineage.is_disputed {
+        return findings;
+    }
+    let environment = &request.environment;
+    let message = format!(
+        "environment `{environment}` is at base commit {:.12}, and no record of its branch shows that it came there through the gate of {}: {problem}; \
+         `bundle`, `publish` and `serve` refuse it, except where the fleet keeps an override for this move",
+        snapshot.base.commit,
+        quoted(&names)
+    );
+    let finding = Diagnostic::warning("unpromoted-base", message).at(&base.location);
+    findings.push(finding.help(format!(
+        "promote it with `outhaul promote --to {environment} --hub URL`: at the same commit that records the evidence and moves nothing"
+    )));
+    findings
 }
 
 /// The evidence on which `snapshot`'s base commit is in its environment. `given` is the override of whoever asks, which
@@ -345,7 +374,7 @@ fn on_branch(
     let branch = Branch {
         environment,
         root: &at.path,
-        gate: &|from| chain.site_rule(from, environment),
+        gate: &|gate| chain.rule_then(gate),
     };
     branch.lineage(&opened, &snapshot.base.commit)
 }

@@ -15,7 +15,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use super::direction::{Direction, refuse};
 use super::hooks::{HookPrograms, HookResult, HookRun};
 use super::promotion::Made;
-use super::record::{self, Basis};
+use super::record::{self, Basis, Recorded};
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError, StepMove};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
@@ -269,7 +269,8 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
         }
         // Whoever pushed another history there may mean it; a person says so.
         chain.refuse_backwards(&link, &commit)?;
-        chain.move_to(&link, &commit, &Basis::First, &[]).map(Some)
+        let more = Recorded::default();
+        chain.move_to(&link, &commit, &Basis::First, more).map(Some)
     };
     match advance() {
         Ok(None) => {}
@@ -300,14 +301,25 @@ fn step(
         let pinned = before.pinned()?.to_owned();
         *commit = Some(pinned.clone());
         let link = chain.link(to)?;
+        let mut unrecorded = None;
         if link.is_at(&pinned) {
+            let lineage = chain.lineage(&link, &pinned)?;
+            let Err(problem) = &lineage.promotion else {
+                return Ok(StepOutcome::Current);
+            };
             chain.refuse_unseen_path(&link, from)?;
-            return Ok(StepOutcome::Current);
+            unrecorded = Some(format!(
+                "`{to}` is at that commit already, and no record shows that it came there through the gate of `{from}`: {problem}; \
+                 `bundle` and `serve` refuse it until the gate opens"
+            ));
+            chain.refuse_moved_there(&link, &pinned, lineage)?;
+        } else {
+            match chain.direction(&link, &pinned)? {
+                Direction::Back => return Ok(StepOutcome::Current),
+                direction => refuse(direction, &link, &pinned)?,
+            }
         }
-        match chain.direction(&link, &pinned)? {
-            Direction::Back => return Ok(StepOutcome::Current),
-            direction => refuse(direction, &link, &pinned)?,
-        }
+        let closed = |decision: &Decision| closed(decision, unrecorded.as_deref());
         let ask = |from: &str| Ok(hub.ask(from, &pinned, &GateRule::of(policy))?);
         let decision = Box::new(ask(from)?);
         if decision.verdict != GateVerdict::Open {
@@ -328,10 +340,13 @@ fn step(
     event
 }
 
-fn closed(decision: &Decision) -> StepOutcome {
+/// Why a gate is closed, and for an environment that is at the commit already, what is `missing`.
+fn closed(decision: &Decision, missing: Option<&str>) -> StepOutcome {
+    let missing = missing.map(str::to_owned).into_iter();
     let notes = record::notes(decision).into_iter();
     let notes = notes.map(|note| format!("note: {note}"));
-    StepOutcome::Closed(decision.reasons.iter().cloned().chain(notes).collect())
+    let reasons = decision.reasons.iter().cloned();
+    StepOutcome::Closed(missing.chain(reasons).chain(notes).collect())
 }
 
 /// What is wrong with the commit is reported whole.

@@ -194,6 +194,45 @@ fn attack_a_changed_path_does_not_ship_with_the_next_commit_that_is_promoted() {
 }
 
 #[test]
+fn attack_a_path_that_the_environment_before_left_is_not_promoted_at_its_next_commit() {
+    let made = Bases::new();
+    made.edit("dev", |text| text.replace("path: seen", "path: other"));
+    let next = |text: &str| {
+        made.on("main", |path| {
+            fs::write(format!("{path}/seen/more.txt"), text).unwrap();
+        });
+        made.0.ok("promote --control-plane cp --to dev");
+    };
+    next("more");
+    // What was promoted before ships on; of the next commit no site of `dev` runs that path.
+    made.ships();
+    let before = made.0.at("stage");
+    let hub = made.0.hub();
+    let promote = format!("promote --control-plane cp --to stage --hub {hub}");
+    let (_, _, err) = made.0.ends(1, &promote);
+    assert!(
+        err.contains("has the path `seen`") && err.contains("where that of `dev` has `other`"),
+        "{err}"
+    );
+    assert_eq!(made.0.at("stage"), before);
+    // Past the gate it is on record, and the promotions after that keep it.
+    let past = ["--override-gate", "line 3", "--override-by", "Jo"];
+    let words: Vec<&str> = promote.split(' ').chain(past).collect();
+    let (code, _, err) = made.0.run(&words);
+    assert_eq!(code, 0, "{err}");
+    let recorded = || git(&made.0.path("cp"), &["log", "-1", "--format=%B", "stage"]);
+    let line = "\nOuthaul-Other-Path: seen\n";
+    assert!(recorded().contains(line), "{}", recorded());
+    made.ships();
+    for text in ["again", "and again"] {
+        next(text);
+        made.promote();
+        assert!(recorded().contains(line), "{}", recorded());
+        made.ships();
+    }
+}
+
+#[test]
 fn an_override_for_one_path_of_a_base_does_not_count_for_another() {
     let made = Bases::new();
     let past = ["--override-gate", "line 3", "--override-by", "Jo"];

@@ -33,7 +33,7 @@ fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerd
         .filter(|act| !is_named(act))
         .map(|act| act.by.as_str())
         .collect();
-    let state = newest.map_or(State::None, |act| State::of(question, rule, act));
+    let state = newest.map_or(State::Missing, |act| State::of(question, rule, act));
     let mut found = match newest {
         None => "no outcome is on record".to_owned(),
         Some(act) => state.sentence(act),
@@ -55,7 +55,7 @@ fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerd
 /// Where the newest outcome stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    None,
+    Missing,
     Failed,
     Passed,
     TooOld,
@@ -77,7 +77,7 @@ impl State {
     fn sentence(self, act: &Act) -> String {
         let at = time::rfc3339(act.at_ms);
         let text = match self {
-            Self::None => String::new(),
+            Self::Missing => String::new(),
             Self::Failed => format!("failed at {at}, as {} states", act.by),
             Self::Passed => format!("passed at {at}, as {} states", act.by),
             Self::TooOld => format!("passed at {at}, as {} states, which is too old", act.by),

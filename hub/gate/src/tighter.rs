@@ -3,6 +3,8 @@
 //! What comes in: the rules of a step that are on record, and those that a question brings. What goes out: rules that ask
 //! for all that either asks for, and the names of what the question asked less for. Pure; it decides nothing.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::hub_api::{
     ApprovalRule, CheckRule, ClosedTime, GateRules, PartRule, PromotionWindow,
 };
@@ -74,11 +76,44 @@ fn approvals(
             .clone()
             .or_else(|| asked.approvals.clone());
     };
-    if new.needed >= known.needed && new.by.is_subset(&known.by) {
+    if implies(new, known) {
         return Some(new.clone());
     }
     less.push("approvals");
-    Some(known.clone())
+    Some(both(known, new))
+}
+
+/// Whether any `rule.needed` people of `rule.by` are enough for `other`, too.
+fn implies(rule: &ApprovalRule, other: &ApprovalRule) -> bool {
+    needed_for(other, &rule.by) <= u64::from(rule.needed)
+}
+
+/// How many people of `by` it takes so that there are always enough for `rule` among them.
+fn needed_for(rule: &ApprovalRule, by: &BTreeSet<String>) -> u64 {
+    let others = by.difference(&rule.by).count();
+    u64::from(rule.needed).saturating_add(u64::try_from(others).unwrap_or(u64::MAX))
+}
+
+/// One rule that asks for all that both ask for. Those count whom both name, where they are enough; else those of one of the two, or of
+/// both, and so many of them that each rule is met: of all whom either names there are always enough.
+fn both(known: &ApprovalRule, new: &ApprovalRule) -> ApprovalRule {
+    let groups = [
+        known.by.intersection(&new.by).cloned().collect(),
+        new.by.clone(),
+        known.by.clone(),
+        known.by.union(&new.by).cloned().collect(),
+    ];
+    let rule = |by: BTreeSet<String>| {
+        let needed = needed_for(known, &by).max(needed_for(new, &by));
+        let needed = u32::try_from(needed).ok()?;
+        let rule = ApprovalRule { needed, by };
+        rule.check().is_ok().then_some(rule)
+    };
+    // More people than a rule may name, or need: those on record, and as many as may be asked for.
+    groups
+        .into_iter()
+        .find_map(rule)
+        .unwrap_or_else(|| known.clone())
 }
 
 /// Each check once, with the least age and those whose outcomes count for both; where that is nobody, for the one on record.
@@ -138,7 +173,41 @@ fn windows(
         return asked.windows.clone();
     }
     less.push("windows");
-    recorded.windows.clone()
+    let both = recorded.windows.iter().flat_map(|known| {
+        let common = |new| in_both(known, new);
+        asked.windows.iter().filter_map(common)
+    });
+    let both: Vec<PromotionWindow> = both.collect();
+    // Without a common time those on record count: an empty list would be no rule at all.
+    let rules = GateRules {
+        windows: both,
+        ..GateRules::default()
+    };
+    match rules.windows.is_empty() || rules.check().is_err() {
+        true => recorded.windows.clone(),
+        false => rules.windows,
+    }
+}
+
+/// The time that both have; `None` where there is none.
+fn in_both(one: &PromotionWindow, other: &PromotionWindow) -> Option<PromotionWindow> {
+    let (first, second) = (one.minutes().ok()?, other.minutes().ok()?);
+    let days = match (one.days.is_empty(), other.days.is_empty()) {
+        (true, _) => other.days.clone(),
+        (_, true) => one.days.clone(),
+        _ => one.days.intersection(&other.days).copied().collect(),
+    };
+    let is_no_day = days.is_empty() && !(one.days.is_empty() && other.days.is_empty());
+    if is_no_day || first.0.max(second.0) >= first.1.min(second.1) {
+        return None;
+    }
+    let later = if first.0 >= second.0 { one } else { other };
+    let earlier = if first.1 <= second.1 { one } else { other };
+    Some(PromotionWindow {
+        days,
+        from: later.from.clone(),
+        until: earlier.until.clone(),
+    })
 }
 
 fn is_within(new: &PromotionWindow, known: &PromotionWindow) -> bool {
@@ -181,6 +250,8 @@ pub fn looser(less: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use outhaul_bundle::hub_api::Day;
+
     use super::*;
 
     fn approved(needed: u32, by: &[&str]) -> ApprovalRule {
@@ -196,6 +267,69 @@ mod tests {
             max_age_hours,
             by: by.iter().map(|name| (*name).to_owned()).collect(),
         }
+    }
+
+    #[test]
+    fn approvals_of_two_rules_are_as_many_as_each_of_them_needs() {
+        for (known, new, counts) in [
+            // The larger number of one, the fewer people of the other.
+            ((2, "ann bob cid"), (3, "ann bob cid"), (3, "ann bob cid")),
+            (
+                (2, "ann bob cid"),
+                (3, "ann bob cid dan"),
+                (3, "ann bob cid dan"),
+            ),
+            ((2, "ann bob cid"), (2, "ann bob eve"), (2, "ann bob")),
+            (
+                (3, "ann bob cid dan"),
+                (2, "ann bob"),
+                (4, "ann bob cid dan"),
+            ),
+            ((2, "ann bob"), (3, "ann bob cid"), (3, "ann bob cid")),
+            ((1, "ann bob"), (1, "ann eve"), (1, "ann")),
+            ((1, "ann"), (1, "eve"), (2, "ann eve")),
+            ((2, "ann bob"), (2, "bob eve"), (3, "ann bob eve")),
+        ] {
+            let rule = |(needed, by): (u32, &str)| {
+                let by: Vec<&str> = by.split(' ').collect();
+                approved(needed, &by)
+            };
+            let rules = |rule: ApprovalRule| GateRules {
+                approvals: Some(rule),
+                ..GateRules::default()
+            };
+            let (known, new, counts) = (rule(known), rule(new), rule(counts));
+            counts.check().unwrap();
+            assert!(implies(&counts, &known) && implies(&counts, &new));
+            let (found, _) = of(&rules(known.clone()), &rules(new.clone()));
+            assert_eq!(found.approvals, Some(counts), "{known:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn windows_of_two_rules_are_the_times_that_both_have() {
+        let window = |days: &[Day], from: &str, until: &str| PromotionWindow {
+            days: days.iter().copied().collect(),
+            from: from.into(),
+            until: until.into(),
+        };
+        let rules = |windows: Vec<PromotionWindow>| GateRules {
+            windows,
+            ..GateRules::default()
+        };
+        let recorded = rules(vec![window(&[Day::Mon, Day::Tue], "08:00", "17:00")]);
+        let asked = rules(vec![
+            window(&[], "09:00", "12:00"),
+            window(&[Day::Tue, Day::Sat], "16:00", "20:00"),
+        ]);
+        let both = vec![
+            window(&[Day::Mon, Day::Tue], "09:00", "12:00"),
+            window(&[Day::Tue], "16:00", "17:00"),
+        ];
+        let (found, less) = of(&recorded, &asked);
+        assert_eq!((found.windows, less), (both, vec!["windows"]));
+        let never = rules(vec![window(&[Day::Sun], "08:00", "17:00")]);
+        assert_eq!(of(&recorded, &never).0.windows, recorded.windows);
     }
 
     #[test]

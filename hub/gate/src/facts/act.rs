@@ -62,7 +62,7 @@ impl ActKind {
     }
 }
 
-/// One decision of a person.
+/// One entry on record: what a person decided, or what a person or a program stated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Act {

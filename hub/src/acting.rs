@@ -3,6 +3,8 @@
 //! What comes in: who decides what, why, and until when. What goes out: one entry more on record, or why not. Nothing on
 //! record is changed. Whether whoever decides may do so is asked before.
 
+use std::collections::BTreeSet;
+
 use outhaul_kit::suggest::nearest;
 
 use crate::error::HubError;
@@ -15,6 +17,7 @@ use crate::time::{self, DAY_MS};
 const LONGEST_MS: i64 = 366 * DAY_MS;
 
 /// Puts an approval, outcome of a check, hold, waiver, deferral or withdrawal on record; returns its number, and what should be known of it.
+/// An outcome of a check that is stated again within a minute has the number of the entry that is there ([`Session::add_act`]).
 ///
 /// # Errors
 /// [`HubError::Usage`] when it is about something that is not there; nothing was changed.
@@ -47,7 +50,12 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
                 let short = gate::short(commit);
                 format!("this hub has no bundle of `{environment}` from base {short} yet")
             };
-            Ok((!bundles.iter().any(is_of)).then(unknown))
+            let notes = [
+                (!bundles.iter().any(is_of)).then(unknown),
+                not_asked_for(session, act)?,
+            ];
+            let notes: Vec<String> = notes.into_iter().flatten().collect();
+            Ok((!notes.is_empty()).then(|| notes.join("; ")))
         }
         ActKind::Waive | ActKind::Defer => {
             let site = act.site.as_deref().unwrap_or_default();
@@ -70,6 +78,28 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
             "`outhaul-hub clock` does",
         )),
     }
+}
+
+/// That no rule on record of a step from the environment asks for the check that `act` states, where rules ask for others.
+fn not_asked_for(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubError> {
+    let (Some(check), Some(environment)) = (act.stated_check(), &act.environment) else {
+        return Ok(None);
+    };
+    let steps = session.step_rules(environment)?;
+    let asked = steps.into_iter().flat_map(|step| step.rules.checks);
+    let asked: BTreeSet<String> = asked.map(|rule| rule.name).collect();
+    if asked.is_empty() || asked.contains(check.name) {
+        return Ok(None);
+    }
+    let asked: Vec<String> = asked.into_iter().collect();
+    let meant = match nearest(check.name, &asked) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => format!("; those on record ask for `{}`", asked.join("`, `")),
+    };
+    Ok(Some(format!(
+        "no rule on record of a step from `{environment}` asks for the check `{}`{meant}",
+        check.name
+    )))
 }
 
 fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubError> {

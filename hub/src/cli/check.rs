@@ -4,7 +4,7 @@
 //! entry more on record, which nothing changes or removes. Who may run a command on the hub's state may give any name.
 
 use outhaul_bundle::hub_api::{CheckOutcome, CheckRequest};
-use outhaul_kit::text::one_full_line;
+use outhaul_kit::text::{is_hidden, one_full_line};
 use serde_json::json;
 
 use super::{Common, Output, print};
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     outcome: CheckOutcome,
     /// One line about it, at most 1024 bytes
-    #[arg(long, value_name = "TEXT", value_parser = one_full_line)]
+    #[arg(long, value_name = "TEXT", value_parser = detail)]
     detail: Option<String>,
     /// Digest of what it rests on, such as the report of a scan: `sha256:` and 64 digits
     #[arg(long, value_name = "DIGEST")]
@@ -78,6 +78,18 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
 
 fn commit(text: &str) -> Result<String, String> {
     gate::commit(text).map(str::to_owned)
+}
+
+/// A line of text; how long it may be is checked with the rest of the outcome.
+fn detail(text: &str) -> Result<String, String> {
+    match text.chars().find(|letter| is_hidden(*letter)) {
+        _ if text.trim().is_empty() => Err("it is empty; give one line of text".to_owned()),
+        Some(letter) => Err(format!(
+            "it has the character {}; give one line of text without line breaks and control characters",
+            letter.escape_unicode()
+        )),
+        None => Ok(text.to_owned()),
+    }
 }
 
 fn outcome(text: &str) -> Result<CheckOutcome, String> {

@@ -48,7 +48,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     quorum: Option<u8>,
     /// Evaluate other rules, without recording: a file with JSON, or JSON such as `{"soak_hours": 24}`, instead of those on record. The
-    /// answer is not recorded
+    /// answer is not recorded, except with `--record`. The JSON is an object with the rules of the step: `max_age_hours`,
+    /// `quorum_percent`, `min_sites`, `soak_hours`, `approvals`, `checks`, `closed`, `windows`, `parts`; `outhaul-hub decisions ID --output
+    /// json` prints those of a decision in this form
     #[arg(long, value_name = "FILE|JSON", value_parser = rules)]
     rules: Option<GateRules>,
     /// Put the rules on record for the step, also where they are looser than those before, and the decision with them

@@ -74,8 +74,10 @@ pub(super) async fn take(
         .change(move |hub| {
             let done = hub.store.write(|session| {
                 let (id, note) = acting::record(session, &act)?;
+                // That of the entry that was there, where the same is stated again.
+                let at_ms = session.act(id)?.map_or(act.at_ms, |(act, _)| act.at_ms);
                 session.add_access(&entry)?;
-                Ok::<_, HubError>((id, note))
+                Ok::<_, HubError>((id, at_ms, note))
             });
             match done {
                 Err(HubError::Usage { problem, help }) => Ok(Err(format!("{problem}; {help}"))),
@@ -84,10 +86,10 @@ pub(super) async fn take(
         })
         .await?;
     match done {
-        Ok((id, note)) => Ok(Json(CheckAnswer {
+        Ok((id, at_ms, note)) => Ok(Json(CheckAnswer {
             id,
             by,
-            at: time::rfc3339(now_ms),
+            at: time::rfc3339(at_ms),
             note,
         })
         .into_response()),

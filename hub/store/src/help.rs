@@ -76,7 +76,9 @@ fn store_help(error: &StoreError) -> String {
                 text::quoted(epoch)
             );
         }
-        StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
+        StoreError::Newer { .. } => {
+            "use the newer `outhaul-hub` that wrote it; a process of this version that still runs is stopped"
+        }
         StoreError::Damaged { .. } => DAMAGE_HELP,
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => DAMAGE_HELP,
 

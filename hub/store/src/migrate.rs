@@ -61,7 +61,9 @@ impl Store {
 
     /// Brings the tables up to the version of this program.
     pub(super) fn migrate(&mut self) -> Result<(), StoreError> {
-        self.migrate_to(MIGRATIONS.len())
+        self.migrate_to(MIGRATIONS.len())?;
+        self.is_migrated = true;
+        Ok(())
     }
 
     /// Brings the tables up to version `newest`.
@@ -73,12 +75,7 @@ impl Store {
         self.write(|session| {
             let found = version(session.db)?;
             let done = usize::try_from(found).unwrap_or(usize::MAX);
-            if done > MIGRATIONS.len() {
-                return Err(StoreError::Newer {
-                    found,
-                    known: MIGRATIONS.len(),
-                });
-            }
+            session.refuse_newer()?;
             for (at, text) in MIGRATIONS.iter().enumerate().take(newest).skip(done) {
                 match session.db.is_server() {
                     true => session.db.execute_batch(&for_server(text))?,
@@ -126,6 +123,18 @@ impl Session<'_> {
 }
 
 impl Session<'_> {
+    /// That no newer program has migrated the tables.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], or [`StoreError`] when the store fails.
+    pub(super) fn refuse_newer(&self) -> Result<(), StoreError> {
+        let (found, known) = (self.version()?, MIGRATIONS.len());
+        match found > to_sql(known as u64) {
+            true => Err(StoreError::Newer { found, known }),
+            false => Ok(()),
+        }
+    }
+
     /// Whether the tables of a server are of this very version.
     fn has_version(&self, newest: usize) -> Result<bool, StoreError> {
         let text = "SELECT to_regclass('migrations') IS NOT NULL";
@@ -185,5 +194,23 @@ mod tests {
             made.contains("b TEXT COLLATE \"C\" PRIMARY KEY, -- TEXT"),
             "{made}"
         );
+    }
+    #[test]
+    fn a_program_that_runs_on_writes_nothing_once_a_newer_one_has_migrated_the_tables() {
+        let mut store = Store::in_memory().unwrap();
+        let writes = |store: &mut Store, version: i64| {
+            store.write(|session| {
+                let text = "INSERT INTO migrations (version) VALUES ($1)";
+                session.db.execute(text, params![version])?;
+                Ok::<_, StoreError>(())
+            })
+        };
+        writes(&mut store, 9_000).unwrap();
+        let refused = writes(&mut store, 9_001).unwrap_err();
+        assert!(
+            matches!(refused, StoreError::Newer { found: 9_000, .. }),
+            "{refused}"
+        );
+        assert_eq!(store.read(|session| session.version()).unwrap(), 9_000);
     }
 }

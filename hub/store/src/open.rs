@@ -33,6 +33,8 @@ pub struct Store {
     damage: Option<String>,
     /// Whether all of the file is looked at before the first thing is written to it.
     is_unchecked: bool,
+    /// Whether its tables are those of this program: then those of a newer one, which migrated them since, are not written to.
+    pub(super) is_migrated: bool,
 }
 
 impl Store {
@@ -87,6 +89,7 @@ impl Store {
             connection: Connection::Sqlite(connection),
             damage: Some(text::chain(&damage)),
             is_unchecked: false,
+            is_migrated: false,
             path,
         };
         let version = Session {
@@ -180,6 +183,7 @@ impl Store {
             file: None,
             damage: None,
             is_unchecked: false,
+            is_migrated: false,
         })
     }
 
@@ -187,7 +191,8 @@ impl Store {
     /// those of other processes.
     ///
     /// # Errors
-    /// What `work` returns, or [`StoreError`] when the transaction cannot start or end.
+    /// What `work` returns, [`StoreError::Newer`] where a newer program has changed the tables since they were opened, or
+    /// [`StoreError`] when the transaction cannot start or end.
     pub fn write<T, E: From<StoreError>>(
         &mut self,
         work: impl FnOnce(&Session<'_>) -> Result<T, E>,
@@ -199,7 +204,11 @@ impl Store {
             return Err(StoreError::Replaced { path }.into());
         }
         let db = &self.connection;
-        let done = work(&Session { db })?;
+        let session = Session { db };
+        if self.is_migrated {
+            session.refuse_newer()?;
+        }
+        let done = work(&session)?;
         transaction.commit().map_err(StoreError::from)?;
         Ok(done)
     }
@@ -316,6 +325,7 @@ impl Store {
             file,
             damage: None,
             is_unchecked: false,
+            is_migrated: false,
         })
     }
 }

@@ -234,12 +234,18 @@ fn text(done: &Imported) {
             }
         };
         print::data(&format!("site `{}` {what}", request.site));
-        if matches!(request.result, Enrolled::Waiting | Enrolled::Conflict) {
-            print::talk(&format!(
-                "  fingerprint {}: compare it with the machine's, then `outhaul-hub site add {} \
-                 --fingerprint {}`",
-                request.fingerprint, request.site, request.fingerprint
-            ));
+        let (site, fingerprint) = (&request.site, &request.fingerprint);
+        let compare = format!(
+            "  fingerprint {fingerprint}: compare it with the machine's, then `outhaul-hub site add {site} --fingerprint {fingerprint}`"
+        );
+        match request.result {
+            Enrolled::Waiting => print::talk(&compare),
+            Enrolled::Conflict => print::talk(&format!(
+                "{compare}, with `--replace` where it takes the place of a registered key; a request whose kit was used for another \
+                 key is never added: `outhaul-hub site reject {site} --fingerprint {fingerprint}` removes it, and a machine that is to be the site \
+                 needs a new kit"
+            )),
+            _ => {}
         }
     }
     reports_text(done);

@@ -6,7 +6,7 @@ use outhaul_bundle::hub_api::{CheckAnswer, CheckOutcome, CheckRequest, ErrorAnsw
 use outhaul_bundle::report::ComplianceStatus as C;
 use outhaul_gate::audit::FORMAT_7;
 use outhaul_gate::facts::Act;
-use outhaul_gate::time::HOUR_MS;
+use outhaul_gate::time::{HOUR_MS, rfc3339};
 use outhaul_test_kit::Centre;
 use outhaul_test_kit::plain::{NEW, OLD};
 use serde_json::{Value, json};
@@ -246,4 +246,53 @@ fn who_has_no_token_for_it_and_what_is_no_outcome_are_refused_and_leave_no_entry
         "{answer}"
     );
     assert_eq!(on_record(&hub), 1);
+}
+
+#[test]
+fn a_check_that_no_rule_asks_for_is_noted_with_the_one_that_was_meant_and_a_repetition_has_the_time_on_record()
+ {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let ci = token(&hub, "ci", "check");
+    // As long as `--help` says, in bytes.
+    let longest = "x".repeat(1024);
+    let detail = |text: &'static str| [by_hand("scna", "passed", "ann"), vec!["--detail", text]];
+    let typed = [by_hand("scna", "passed", "ann"), vec!["--detail", &longest]].concat();
+    let ran = hub.run(&typed);
+    assert_eq!(code(&ran), 0, "{}", stderr(&ran));
+    assert!(!stderr(&ran).contains("no rule"), "{}", stderr(&ran));
+    let longer = "x".repeat(1025);
+    let ran = hub.run(&[by_hand("scna", "passed", "ann"), vec!["--detail", &longer]].concat());
+    assert_eq!(code(&ran), 2, "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("1025 bytes, 1024 at most"));
+    for wrong in [" ", "two\nlines"] {
+        assert_eq!(code(&hub.run(&detail(wrong).concat())), 2);
+    }
+    // A rule is on record since the gate was asked with one.
+    assert_eq!(gate(&hub, SCANNED).0, 1);
+    let ran = hub.run(&by_hand("scna", "failed", "ann"));
+    let said = stderr(&ran);
+    assert!(
+        said.contains("asks for the check `scna`; did you mean `scan`?"),
+        "{said}"
+    );
+    let ran = hub.run(&by_hand("smoke", "passed", "ann"));
+    let said = stderr(&ran);
+    assert!(said.contains("those on record ask for `scan`"), "{said}");
+    let ran = hub.run(&by_hand("scan", "failed", "ann"));
+    assert!(!stderr(&ran).contains("no rule"), "{}", stderr(&ran));
+    stated_later(&hub, CheckOutcome::Passed, -30_000);
+    let known: Vec<Value> = hub
+        .json(&["approvals", "--all"])
+        .as_array()
+        .unwrap()
+        .clone();
+    let server = hub.serve_in(&[], &[]);
+    let mut body = scan("passed", "");
+    body.as_object_mut().unwrap().remove("digest");
+    let (status, answer) = post(&server, &ci, &body);
+    assert_eq!(status, 200, "{answer}");
+    let entry = known.iter().find(|one| one["id"] == answer["id"]).unwrap();
+    let at = rfc3339(entry["at_ms"].as_i64().unwrap());
+    assert_eq!(answer["at"], at.as_str());
 }

@@ -5,17 +5,14 @@
 //! object that applies it, and a named state. What nothing applies has failed; what cannot be read is reported as such.
 //! It changes nothing on the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use outhaul_bundle::Digest;
-use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::name::Name;
-use outhaul_bundle::output_record;
+use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
 use outhaul_bundle::report::{
     ClusterEvent, ClusterState, ComplianceStatus, FollowedAssignment, ReportEvent,
 };
 use outhaul_reconcilers::{outcome, shortened};
-use serde::Deserialize;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -27,22 +24,8 @@ mod seen;
 
 use seen::{Controller, Follower, FollowerStatus};
 
-/// Largest record in bytes: a path and a digest for each of some ten thousand files.
-const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 /// Most assignments that a report names.
 const MAX_ASSIGNMENTS: usize = 2_000;
-/// The formats of a record that are read: the one that is written now, and the one before it.
-const RECORD_FORMATS: [&str; 2] = [output_record::FORMAT, output_record::BRANCH_BEFORE];
-
-/// What `.outhaul/platform.json` states of the commit that it lies in, as far as it is used here.
-#[derive(Debug, Deserialize)]
-struct Record {
-    format: String,
-    environment: String,
-    snapshot: Snapshot,
-    files: BTreeMap<String, Digest>,
-}
-
 /// Looks at the cluster, and queues what it shows.
 ///
 /// # Errors
@@ -93,6 +76,7 @@ fn event(agent: &Agent, repository: &str, state: ClusterState, message: String) 
         state,
         assignments: Vec::new(),
         message: shortened(&message),
+        webhook: None,
     }
 }
 
@@ -158,7 +142,7 @@ fn shown(
 }
 
 /// The record that lies in the commit.
-fn record(agent: &Agent, commit: &str) -> Result<Record, String> {
+fn record(agent: &Agent, commit: &str) -> Result<PlatformRecord, String> {
     let config = &agent.config.observe;
     let (base, path) = config
         .record_of(commit)
@@ -169,22 +153,13 @@ fn record(agent: &Agent, commit: &str) -> Result<Record, String> {
         .and_then(|server| server.get(&path, MAX_RECORD_BYTES))
         .map_err(|error| error.to_string())?
         .ok_or_else(|| format!("{base}/{path} is not there"))?;
-    let record: Record = serde_json::from_slice(&bytes)
-        .map_err(|error| format!("{base}/{path} is not the record: {error}"))?;
-    if !RECORD_FORMATS.contains(&record.format.as_str()) {
-        let found = shortened(&record.format);
-        let known = RECORD_FORMATS.join("` and `");
-        return Err(format!(
-            "{base}/{path} is of format `{found}`, this program reads `{known}`"
-        ));
-    }
-    Ok(record)
+    PlatformRecord::from_bytes(&bytes).map_err(|problem| format!("{base}/{path} {problem}"))
 }
 
 fn with_record(
     agent: &Agent,
     mut event: ClusterEvent,
-    record: &Record,
+    record: &PlatformRecord,
     applies: &[&Follower],
 ) -> ClusterEvent {
     let (wanted, cluster_type) = (&agent.site.stream.environment, &event.stream.cluster_type);
@@ -197,16 +172,7 @@ fn with_record(
         event.message = join(&event.message, &text);
         return event;
     }
-    let names: BTreeSet<&str> = record
-        .files
-        .keys()
-        .filter_map(|path| {
-            let rest = path
-                .strip_prefix(cluster_type.as_str())?
-                .strip_prefix('/')?;
-            rest.split_once('/').map(|(name, _)| name)
-        })
-        .collect();
+    let names = record.assignments(cluster_type.as_str());
     if names.is_empty() {
         let text = format!("the commit holds nothing for cluster type `{cluster_type}`");
         event.state = ClusterState::Absent;
@@ -247,7 +213,7 @@ fn followed(
     name: Name,
     folder: &str,
     base: &str,
-    record: &Record,
+    record: &PlatformRecord,
     applies: &[&Follower],
 ) -> FollowedAssignment {
     let covers = |one: &&&Follower| {
@@ -291,7 +257,7 @@ fn followed(
 }
 
 /// Whether a `kustomization.yaml` in `path` collects what lies below it.
-fn covers(path: &str, base: &str, record: &Record) -> bool {
+fn covers(path: &str, base: &str, record: &PlatformRecord) -> bool {
     let inside = match (base, path.strip_prefix(base)) {
         ("", _) => path,
         (_, Some(rest)) => rest.trim_start_matches('/'),

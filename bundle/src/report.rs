@@ -14,8 +14,10 @@ use crate::name::Name;
 use crate::number;
 
 mod cluster;
+mod webhook;
 
 pub use cluster::{ClusterEvent, ClusterState, FollowedAssignment};
+pub use webhook::{ObjectStatus, WebhookEvidence, WebhookObject, WebhookSender};
 
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/report/v1";

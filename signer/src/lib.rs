@@ -28,6 +28,7 @@ pub mod request;
 pub mod review;
 pub mod slip;
 pub mod trust;
+pub mod webhook;
 
 pub use clock::{LowerBound, TimePolicy};
 pub use enrol::Kit;

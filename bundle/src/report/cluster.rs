@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ComplianceStatus, StepResult};
+use super::{ComplianceStatus, StepResult, WebhookEvidence};
 use crate::index::{Snapshot, Stream};
 use crate::name::Name;
 
@@ -34,6 +34,9 @@ pub struct ClusterEvent {
     /// One sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What it rests on where no agent looked: the hub made this report of webhooks, and signed it with a key that it derives itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookEvidence>,
 }
 
 impl ClusterEvent {

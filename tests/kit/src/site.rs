@@ -180,6 +180,7 @@ impl Site {
             state,
             assignments: index.assignments.iter().map(followed).collect(),
             message: String::new(),
+            webhook: None,
         })))
     }
 

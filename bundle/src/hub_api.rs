@@ -22,6 +22,7 @@ mod received;
 mod rules;
 mod selection;
 mod values;
+mod webhook;
 
 pub use affected::{
     AdvisoryRow, AffectedBundle, AffectedComponent, AffectedSite, AffectedSites, AffectedVerdict,
@@ -51,6 +52,7 @@ pub use selection::{
     LabelMatch, LayerAt, LayerRole, Miss, MissRule, PolicyVerdict, SetValue, Weight,
 };
 pub use values::SiteValueRow;
+pub use webhook::{MAX_WEBHOOK_BYTES, WebhookAnswer, WebhookOutcome};
 
 /// Where the answers are, below the hub's address.
 pub mod path {
@@ -88,6 +90,10 @@ pub mod path {
     pub const SITE_VALUES: &str = "/api/v1/values";
     /// One row per site.
     pub const SITES: &str = "/api/v1/sites";
+    /// Events of a site on which no agent runs; below it `SENDER/SITE`.
+    pub const WEBHOOKS: &str = "/api/v1/webhooks";
+    /// The same, as routes and the document name it.
+    pub const WEBHOOK: &str = "/api/v1/webhooks/{sender}/{site}";
 }
 
 /// How old the newest report of a site may be, in hours, for it to count at a gate.
@@ -290,6 +296,9 @@ pub struct Evidence {
     pub bundle: u64,
     /// The state that it reports.
     pub state: String,
+    /// Who sent the webhooks that the hub made the report of; absent where the site's agent signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
 }
 
 /// The status of a site at a gate. [`SiteStatus::Confirmed`] is the only success.
@@ -337,6 +346,8 @@ pub enum SiteStatus {
     Unconfirmed,
     /// Somebody allowed promotion without it.
     Waived,
+    /// It shows the commit by webhook alone, and no rule of the gate says that this counts.
+    WebhookOnly,
     /// A word of a newer hub.
     #[serde(other)]
     Unknown,
@@ -390,6 +401,7 @@ impl SiteStatus {
             Self::Unconfirmed => "unconfirmed",
             Self::Unknown => "unknown",
             Self::Waived => "waived",
+            Self::WebhookOnly => "webhook-only",
         }
     }
 }

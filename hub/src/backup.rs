@@ -16,9 +16,9 @@ use outhaul_bundle::digest::{Hasher, HashingWriter};
 use outhaul_kit::{durable, media, text};
 use serde::{Deserialize, Serialize};
 
-use crate::backup_error::BackupError;
 use crate::error::HubError;
 use crate::state::{Hub, KEY_FILE};
+use crate::store::BackupError;
 use crate::store::Store;
 use crate::time;
 

@@ -37,6 +37,7 @@ mod serve;
 mod site;
 mod sites;
 mod token;
+mod webhook;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

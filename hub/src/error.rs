@@ -13,11 +13,11 @@ use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
-use crate::backup_error::BackupError;
 use crate::desired::DesiredError;
 use crate::enrol::EnrolError;
 use crate::ingest::IngestError;
 use crate::state::StateError;
+use crate::store::BackupError;
 use crate::store::StoreError;
 
 /// Why a command ended.

@@ -20,7 +20,6 @@ mod acting;
 mod alerting;
 mod audit;
 mod backup;
-mod backup_error;
 pub mod cli;
 mod error;
 mod gate;

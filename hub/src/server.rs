@@ -28,12 +28,13 @@ mod pages;
 mod people;
 mod problem;
 mod rate;
+mod refusal;
 mod removals;
 mod reported;
-mod repository;
 mod shared;
 mod shown;
 mod values;
+mod webhooks;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -110,7 +111,7 @@ pub fn serve(
     let mut router = api::router(Arc::clone(&shared));
     if let Some(folder) = &options.repository {
         // What sites accept of it is in its signatures, so that no more is needed than files.
-        router = router.nest("/repository", repository::router(folder.clone()));
+        router = router.nest("/repository", outhaul_published::router(folder.clone()));
     }
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(alerts) = &options.alerts {

@@ -1,12 +1,13 @@
 //! A hub's state folder: the store, the hub's key, and the lock of the one server.
 //!
-//! What comes in: a folder, and at set-up the fleet's first root metadata. What goes out: an open
-//! [`Hub`]. `hub.db`, or the server that `hub.database` names, holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second
-//! server away; other commands may run beside it. All is for its owner only. The key is opened only where something is signed.
+//! What comes in: a folder, and at set-up the fleet's first root metadata. What goes out: an open [`Hub`]. `hub.db`, or the server that
+//! `hub.database` names, holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second server away; other commands may run
+//! beside it. All is for its owner only. The key is opened only where something is signed.
 
 mod keys;
 pub(crate) mod lost;
 mod refused;
+mod webhook;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -492,9 +493,8 @@ impl Hub {
             path: path.clone(),
             source,
         };
-        let locked = || StateError::Locked {
-            folder: self.folder.clone(),
-        };
+        let folder = self.folder.clone();
+        let locked = || StateError::Locked { folder };
         lock::take_own(&path).map_err(failed)?.ok_or_else(locked)
     }
 }

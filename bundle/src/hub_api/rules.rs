@@ -50,6 +50,9 @@ pub struct GateRules {
     /// The only times of the week at which it can be open; empty for any time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<PromotionWindow>,
+    /// Whether sites confirm of which the hub knows by webhook alone; they do not when absent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub webhook_evidence: bool,
     /// Rules for some of the sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRule>,

@@ -112,6 +112,7 @@ fn open(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
     }
     bounds(question, answer)?;
     sites(answer)?;
+    by_agents(question, answer)?;
     match question.rules {
         Some(rules) => asked(rules, answer),
         None => Ok(()),
@@ -120,6 +121,28 @@ fn open(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
 
 fn contradicts<T>(what: &str) -> Result<T, String> {
     Err(format!("it says that the gate is open and {what}"))
+}
+
+/// Checks that no site confirms by webhook alone where the rules that were asked do not say that this counts.
+fn by_agents(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
+    if question.rules.is_none_or(|rules| rules.webhook_evidence) {
+        return Ok(());
+    }
+    let confirms = |name: &str| {
+        let mut sites = answer.sites.iter();
+        sites.any(|site| site.site == name && site.standing == SiteStatus::Confirmed)
+    };
+    let by_webhook = answer
+        .evidence
+        .iter()
+        .find(|one| one.webhook.is_some() && confirms(&one.site));
+    match by_webhook {
+        None => Ok(()),
+        Some(one) => contradicts(&format!(
+            "site `{}` confirms by webhook alone, which the promotion policy does not let count",
+            printable(&one.site)
+        )),
+    }
 }
 
 /// Checks the numbers of an answer against the sites that it lists.

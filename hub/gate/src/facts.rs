@@ -133,6 +133,9 @@ pub struct Running {
     pub state: String,
     /// What the site said.
     pub message: String,
+    /// Who sent the webhooks that it rests on, `flux` or `argocd`; empty where an agent looked.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub webhook: String,
     /// Each assignment's own result, by name.
     pub assignments: ObservedAssignments,
 }

@@ -161,11 +161,16 @@ fn running(one: &SeenReport) -> Option<Running> {
         base_commit: base_commit.to_owned(),
         state: state.to_owned(),
         message: message.to_owned(),
+        webhook: String::new(),
         assignments: ObservedAssignments::default(),
     };
     if let ReportEvent::Cluster(event) = &one.report.event {
         let (role, state) = (event.stream.role.as_str(), cluster_state(event.state));
         return Some(Running {
+            webhook: event
+                .webhook
+                .as_ref()
+                .map_or_else(String::new, |made_of| made_of.sender.to_string()),
             assignments: followed(event).into(),
             ..seen(role, event.base_commit(), state, &event.message)
         });

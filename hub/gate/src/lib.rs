@@ -319,6 +319,7 @@ fn evidence_of(site: &SiteState) -> Option<Evidence> {
         received_at: time::rfc3339(running.received_ms),
         bundle: running.bundle,
         state: running.state.clone(),
+        webhook: Some(running.webhook.clone()).filter(|sender| !sender.is_empty()),
     })
 }
 

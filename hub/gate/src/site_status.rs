@@ -237,10 +237,29 @@ fn assess(
     if let Some(problem) = unconfirmed(facts, &site.site, running) {
         return problem;
     }
-    (
-        SiteStatus::Confirmed,
-        format!("runs bundle {} and all is as desired", running.bundle),
-    )
+    if running.webhook.is_empty() {
+        return (
+            SiteStatus::Confirmed,
+            format!("runs bundle {} and all is as desired", running.bundle),
+        );
+    }
+    by_webhook(question, running)
+}
+
+/// A site that the hub knows by webhook alone: its reconciler states all that is known, and nobody looked.
+fn by_webhook(question: &GateQuestion, running: &Running) -> (SiteStatus, String) {
+    let shows = format!(
+        "shows bundle {} by webhook of {} alone, and all is as desired",
+        running.bundle, running.webhook
+    );
+    if question.rules.webhook_evidence {
+        return (SiteStatus::Confirmed, shows);
+    }
+    let text = format!(
+        "{shows}; that counts only where the promotion policy has `webhookEvidence: counts`; an agent with `observe` on that cluster \
+         confirms without it"
+    );
+    (SiteStatus::WebhookOnly, text)
 }
 
 /// Why a report does not count after a restore: it came before, or was made before the backup.

@@ -22,6 +22,9 @@ pub fn of(recorded: &GateRules, asked: &GateRules) -> (GateRules, Vec<&'static s
     if share(asked) < share(recorded) {
         less.push("quorum_percent");
     }
+    if asked.webhook_evidence && !recorded.webhook_evidence {
+        less.push("webhook_evidence");
+    }
     let rules = GateRules {
         // What is absent is the default, and stays absent where that is the tighter one.
         max_age_hours: match age(asked) <= age(recorded) {
@@ -46,6 +49,7 @@ pub fn of(recorded: &GateRules, asked: &GateRules) -> (GateRules, Vec<&'static s
         checks: checks(recorded, asked, &mut less),
         closed: closed(recorded, asked, &mut less),
         windows: windows(recorded, asked, &mut less),
+        webhook_evidence: asked.webhook_evidence && recorded.webhook_evidence,
         parts: parts(recorded, asked, &mut less),
     };
     (rules, less)

@@ -16,9 +16,9 @@ use outhaul_signer::key::{Secret, SigningKey};
 use serde::Serialize;
 
 use super::{OpenedBackup, is_encrypted};
-use crate::backup_error::BackupError;
 use crate::error::HubError;
 use crate::state::{KEY_FILE, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, lost};
+use crate::store::BackupError;
 use crate::store::{self, Address, Expected, Store, StoreError};
 use crate::time;
 

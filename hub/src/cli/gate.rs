@@ -158,12 +158,18 @@ fn text(decision: &Decision) {
     }
     for evidence in &decision.evidence {
         print::data(&format!(
-            "  evidence: `{}` report {} ({}): bundle {} {}",
+            "  evidence: `{}` report {} ({}): bundle {} {}{}",
             evidence.site,
             evidence.report,
             gate::short(&evidence.digest),
             evidence.bundle,
-            evidence.state
+            evidence.state,
+            evidence
+                .webhook
+                .as_ref()
+                .map_or_else(String::new, |sender| format!(
+                    ", by webhook of {sender} alone"
+                ))
         ));
     }
     if decision.verdict == GateVerdict::Closed {

@@ -8,7 +8,7 @@ use outhaul_signer::media;
 use serde_json::json;
 
 use super::token::note;
-use super::{Common, Output, print, requests, sites};
+use super::{Common, Output, print, requests, sites, webhook};
 use crate::acting::{unknown_site, usage};
 use crate::enrol::{self, CheckedRequest, Enrolled};
 use crate::error::HubError;
@@ -32,6 +32,7 @@ enum SiteCommand {
     Reject(requests::Reject),
     Requests(requests::List),
     Revoke(Revoke),
+    Webhook(webhook::Args),
 }
 
 /// Approve the enrolment request of the key whose fingerprint you compared
@@ -98,6 +99,7 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
         SiteCommand::Reject(args) => requests::reject(common, &args),
         SiteCommand::Requests(_) => requests::list(common),
         SiteCommand::Revoke(args) => revoke(common, &args),
+        SiteCommand::Webhook(args) => webhook::run(common, &args),
     }
 }
 

@@ -49,6 +49,12 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                 if let Some(ahead) = &site.future_dated {
                     print::talk(&format!("{}: future-dated: it {ahead}", site.site));
                 }
+                if let Some(sender) = &site.webhook {
+                    print::talk(&format!(
+                        "{}: known by webhook of {sender} alone: no agent looked",
+                        site.site
+                    ));
+                }
                 if !site.missing.is_empty() {
                     print::talk(&format!(
                         "{}: {} never arrived",

@@ -230,6 +230,7 @@ fn well(name: &str, number: u64) -> SiteState {
             base_commit: NEW.into(),
             state: "active".into(),
             message: String::new(),
+            webhook: String::new(),
             assignments: assignments.into(),
         }),
         ..silent(name)

@@ -24,15 +24,15 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::access::NothingToRecord;
 use super::body;
 use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
+use super::refusal::refused;
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
     access, acts, advisories, bundles as on_record, checks, explanations, faults, gates, kalypso,
-    lists, login, metrics, pages, people, removals, reported, values,
+    lists, login, metrics, pages, people, removals, reported, values, webhooks,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -66,6 +66,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(advisories::all, advisories::take))
         .routes(routes!(advisories::of_advisory))
         .routes(routes!(values::of_site))
+        .routes(routes!(webhooks::take))
         .routes(routes!(gates::gate))
         .routes(routes!(kalypso::deployment_state))
         .routes(routes!(reported::of_site, reports))
@@ -382,22 +383,6 @@ async fn bundles(
             refused(&shared, status, error.rule(), error.to_string(), now_ms).await
         }
     }
-}
-
-/// The answer to what was refused, and a bounded note of it.
-async fn refused(
-    shared: &Arc<Shared>,
-    status: StatusCode,
-    rule: &str,
-    message: String,
-    now_ms: i64,
-) -> Result<Response, Problem> {
-    shared.refuse(rule, message.clone(), now_ms).await?;
-    let answer = ErrorAnswer {
-        error: message,
-        rule: Some(rule.to_owned()),
-    };
-    Ok((status, Extension(NothingToRecord), Json(answer)).into_response())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::clock_log::ClockLog;
 use super::door::Door;
 use super::meter::Meter;
 use super::problem::DAMAGED;
-use super::rate::Rate;
+use super::rate::{Rate, Webhooks};
 use crate::clock;
 use crate::error::HubError;
 use crate::ingest::Counters;
@@ -86,6 +86,8 @@ pub(super) struct Shared {
     pub(super) explained: Rate,
     /// Outcomes of checks that each states.
     pub(super) checked: Rate,
+    /// What sites send by webhook.
+    pub(super) webhooks: Webhooks,
     /// One explanation is checked at a time: it takes long, and reports do not wait for it.
     explaining: Arc<Semaphore>,
     refusals: Mutex<(i64, u32)>,
@@ -137,6 +139,7 @@ impl Shared {
         open_reading: bool,
         is_tls: bool,
     ) -> Result<Self, HubError> {
+        let secrets = hub.webhook_secrets().ok();
         let damaged = Arc::new(AtomicBool::new(hub.store.damage().is_some()));
         Ok(Self {
             readers: Pool::open(state, READERS)?,
@@ -159,6 +162,7 @@ impl Shared {
             recorded: Rate::new(RECORDED_A_MINUTE, "new answers of gates on record"),
             explained: Rate::new(EXPLAINED_A_MINUTE, "explanations"),
             checked: Rate::new(CHECKED_A_MINUTE, "outcomes of checks"),
+            webhooks: Webhooks::new(secrets),
             explaining: Arc::new(Semaphore::new(1)),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),

@@ -38,6 +38,7 @@ struct Observation<'a> {
     state: &'a str,
     running: bool,
     message: &'a str,
+    webhook: &'static str,
     assignments: BTreeMap<String, ObservedAssignment>,
 }
 
@@ -94,11 +95,13 @@ impl Session<'_> {
                     Value::Int(i64::from(one.running)),
                     Value::Text(one.message),
                     Value::Text(set),
+                    Value::Text(one.webhook),
                 ]
             })
             .collect();
         let text = "INSERT INTO observations (site, epoch, number, role, bundle_number,
-                index_digest, base_commit, snapshot_digest, state, running, message, assignments)";
+                index_digest, base_commit, snapshot_digest, state, running, message, assignments,
+                webhook)";
         self.insert_each(text, &rows)
     }
 
@@ -196,6 +199,7 @@ fn of_bundle<'a>(report: &'a Report, event: &'a GenerationEvent, running: bool) 
         state: state_name(event.state),
         running,
         message: &event.message,
+        webhook: "",
         assignments: assignments(event),
     }
 }
@@ -213,6 +217,10 @@ fn of_cluster<'a>(report: &'a Report, event: &'a ClusterEvent) -> Observation<'a
         state: cluster_state(event.state),
         running: true,
         message: &event.message,
+        webhook: event
+            .webhook
+            .as_ref()
+            .map_or("", |made_of| made_of.sender.as_str()),
         assignments: followed(event),
     }
 }

@@ -14,6 +14,7 @@ mod advisories;
 mod alerts;
 mod assignment_history;
 mod audit;
+mod backup_error;
 mod bundle_rows;
 mod conflicts;
 mod copies;
@@ -55,6 +56,7 @@ mod stream_sites;
 mod timeline;
 mod tokens;
 mod transfer;
+mod webhooks;
 
 use db::{Connection, OptionalExtension as _, params};
 
@@ -65,6 +67,7 @@ pub use advisories::Imported;
 pub use alerts::{AlertDelivery, StoredAlert};
 pub use assignment_history::AssignmentLook;
 pub use audit::{ChainedDecision, MAX_INDEX_BYTES};
+pub use backup_error::BackupError;
 pub use bundle_rows::{BundleOnRecord, KeptIndex, StreamOnRecord};
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;
@@ -105,6 +108,7 @@ pub use standings::SiteGroup;
 pub use stream_sites::{BundleOfStream, BundlePlace, PlacedSite, StreamSites};
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 pub use tokens::Token;
+pub use webhooks::WebhookSite;
 
 /// The database's name in the state folder.
 pub const FILE_NAME: &str = "hub.db";

@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0025_envelope_parts.sql"),
     include_str!("migrations/0026_times_of_decisions.sql"),
     include_str!("migrations/0027_checks.sql"),
+    include_str!("migrations/0028_webhooks.sql"),
 ];
 
 /// What begins a line that a server alone runs.

@@ -66,7 +66,7 @@ impl Parts {
 }
 
 /// What a site runs, of: its name, the report's number, digest and time received, role, bundle, index, commit, state, message, and
-/// the times of the wall clock and of the lower bound.
+/// the times of the wall clock and of the lower bound; who sent the webhooks that it rests on.
 pub(super) fn running(
     row: &Row<'_>,
     assignments: ObservedAssignments,
@@ -82,6 +82,7 @@ pub(super) fn running(
         base_commit: row.get(7)?,
         state: row.get(8)?,
         message: row.get(9)?,
+        webhook: row.get(12)?,
         assignments,
     };
     Ok((row.get(0)?, running))

@@ -121,6 +121,8 @@ impl Session<'_> {
             site.enrolled_ms
         ])?;
         self.keep_stream_site(&site.site)?;
+        // Whoever has this key reports from now on; one that reports by webhook says so afterwards.
+        self.forget_webhook_site(&site.site)?;
         self.forget_request(&site.site, key_id)
     }
 

@@ -48,6 +48,7 @@ impl Session<'_> {
                     COALESCE(t.bundle_number, v.bundle_number) AS attempted,
                     CASE WHEN v.site IS NULL THEN t.state ELSE 'reverted' END AS attempt,
                     CASE WHEN r.clock_trusted = 1 AND r.wall_ms > r.received_ms + $7 THEN 1 ELSE 0 END AS ahead,
+                    COALESCE(o.webhook, '') AS webhook,
                     COUNT(*), MAX(r.received_ms), MIN(r.received_ms)
                FROM sites s LEFT JOIN current_states c ON c.site = s.site
                LEFT JOIN reports r ON r.site = c.site AND r.epoch = c.epoch AND r.number = c.newest
@@ -56,7 +57,7 @@ impl Session<'_> {
                  ON t.site = c.site AND t.epoch = c.epoch AND t.number = c.attempt AND c.attempt_left = 0
                LEFT JOIN reverts v
                  ON v.site = c.site AND v.epoch = c.epoch AND v.number = c.attempt AND c.attempt_left = 1
-              GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15";
+              GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16";
         let mut query = self.db.prepare_cached(text)?;
         let mut bounds = bounds_ms.map(Value::Int).to_vec();
         bounds.push(Value::Int(AHEAD_MS));
@@ -115,7 +116,7 @@ impl Session<'_> {
 
 /// A group, and the digest of what its sites say of their assignments.
 fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
-    let (newest_ms, oldest_ms): (Option<i64>, Option<i64>) = (row.get(16)?, row.get(17)?);
+    let (newest_ms, oldest_ms): (Option<i64>, Option<i64>) = (row.get(17)?, row.get(18)?);
     let running = match row.get::<_, Option<String>>(6)? {
         None => None,
         Some(role) => Some(Running {
@@ -129,6 +130,7 @@ fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
             base_commit: row.get(9)?,
             state: row.get(10)?,
             message: String::new(),
+            webhook: row.get(15)?,
             assignments: ObservedAssignments::default(),
         }),
     };
@@ -178,7 +180,7 @@ fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
             declared_lost: Vec::new(),
             conflict: None,
         },
-        count: from_sql(row.get(15)?),
+        count: from_sql(row.get(16)?),
         bound: usize::try_from(bound).unwrap_or_default(),
         newest_ms,
         oldest_ms,

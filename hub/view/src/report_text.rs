@@ -3,7 +3,7 @@
 //! What comes in: the event of a report. What goes out: a line for the timeline and for what was done on site, with a status word and what is amiss
 //! where it has them. It is pure.
 
-use outhaul_bundle::report::ReportEvent;
+use outhaul_bundle::report::{ClusterEvent, ReportEvent};
 use outhaul_gate::fold::{cluster_state, state_name, status_name};
 use outhaul_gate::time;
 
@@ -26,6 +26,23 @@ pub(crate) fn plain(kind: &'static str, text: String) -> ReportText {
         status: String::new(),
         text,
         amiss: Vec::new(),
+    }
+}
+
+/// What is said of a cluster, with the events that were about objects which the site was not registered with.
+fn with_foreign(seen: &ClusterEvent) -> String {
+    let foreign = seen
+        .webhook
+        .as_ref()
+        .filter(|made_of| made_of.foreign_events > 0);
+    let Some(made_of) = foreign else {
+        return seen.message.clone();
+    };
+    let (count, names) = (made_of.foreign_events, made_of.foreign.join(", "));
+    let of_others = format!("{count} events were about other objects: {names}");
+    match seen.message.as_str() {
+        "" => of_others,
+        message => format!("{message}; {of_others}"),
     }
 }
 
@@ -67,7 +84,13 @@ pub(crate) fn report_text(event: &ReportEvent) -> ReportText {
         ReportEvent::Cluster(seen) => ReportText {
             kind: "cluster",
             status: cluster_state(seen.state).to_owned(),
-            text: with(format!("what `{}` shows", seen.reconciler), &seen.message),
+            text: with(
+                match &seen.webhook {
+                    Some(_) => format!("what `{}` shows by webhook", seen.reconciler),
+                    None => format!("what `{}` shows", seen.reconciler),
+                },
+                &with_foreign(seen),
+            ),
             amiss: Vec::new(),
         },
         ReportEvent::Refusal {

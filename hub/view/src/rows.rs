@@ -126,6 +126,10 @@ pub struct SiteRow {
     /// Its newest report is dated far ahead, by a clock that it calls trusted: what was seen. Such a site does not count at a gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub future_dated: Option<String>,
+    /// Who sent the webhooks that the hub made its reports of, `flux` or `argocd`: no agent runs there. Such a site counts at a gate only
+    /// where a rule says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
     /// Two machines report with its key: what was seen, and how somebody ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<String>,
@@ -234,6 +238,9 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         future_dated: newest
             .filter(|newest| newest.is_future_dated())
             .map(Newest::ahead_sentence),
+        webhook: running
+            .map(|running| running.webhook.clone())
+            .filter(|sender| !sender.is_empty()),
         conflict: site
             .conflict
             .as_ref()

@@ -46,6 +46,11 @@ const PURE: &[&str] = &[
     "hub/telemetry/src/fleet",
     "hub/telemetry/src/otlp",
     "hub/telemetry/src/text",
+    "hub/webhooks/src/argocd",
+    "hub/webhooks/src/event",
+    "hub/webhooks/src/flux",
+    "hub/webhooks/src/parse",
+    "hub/webhooks/src/shown",
     "signer/src/trust",
 ];
 /// A team's Jinja template is rendered in a separate process, which is what bounds it.

@@ -38,6 +38,9 @@ const SITES: &str = "minConfirmedSites";
 const SOAK: &str = "soakHours";
 const CHECK_AGE: &str = "maxAgeHours";
 const AGE: &str = "maxReportAgeHours";
+const WEBHOOKS: &str = "webhookEvidence";
+/// Whether such evidence counts; the first says that it does.
+const WEBHOOK_WORDS: [&str; 2] = ["counts", "ignored"];
 
 pub(super) fn described() -> KindSchema {
     let mut fields = vec![
@@ -54,6 +57,11 @@ pub(super) fn described() -> KindSchema {
             AGE,
             "The oldest report that counts, in hours.",
             whole(MAX_AGE_HOURS),
+        ),
+        may(
+            WEBHOOKS,
+            "Whether sites confirm that the hub knows by webhook alone, without an agent; `ignored` when left out.",
+            one_of(&WEBHOOK_WORDS),
         ),
         may(
             "approvals",
@@ -265,6 +273,7 @@ fn read_hooks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Promoti
 fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
     let shares = read_shares(reader, spec);
     let max_age_hours = number(reader, spec, AGE);
+    let webhooks = webhooks(reader, spec);
     let approvals = match spec.field("approvals") {
         None => Some(None),
         Some(node) => approvals(reader, spec, node).map(Some),
@@ -326,8 +335,27 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
         checks: checks?,
         closed: closed?,
         windows: windows?,
+        webhook_evidence: webhooks?,
         parts: parts?,
     })
+}
+
+/// Whether evidence by webhook counts; `None` where what is written is neither.
+fn webhooks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<bool> {
+    let Some(node) = spec.field(WEBHOOKS) else {
+        return Some(false);
+    };
+    let word = reader.text(spec, WEBHOOKS)?.value;
+    if WEBHOOK_WORDS.contains(&word.as_str()) {
+        return Some(word == WEBHOOK_WORDS[0]);
+    }
+    let known = WEBHOOK_WORDS.join("` nor `");
+    unsound(
+        reader,
+        node,
+        format!("`{WEBHOOKS}` is `{word}`, which is neither `{known}`"),
+    );
+    None
 }
 
 /// Every check, each name once.

@@ -234,6 +234,20 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "what a site reported follows from what it signed and what is on record",
     },
     Rule {
+        member: "outhaul-webhooks",
+        never: &[&CENTRE, &["axum", "hyper", "outhaul-listen"], PROGRAMS],
+        why: "what a site without an agent shows follows from its events and what is on record",
+    },
+    Rule {
+        member: "outhaul-published",
+        never: &[
+            &CENTRE,
+            &["outhaul-store", "postgres", "rusqlite", "ureq"],
+            PROGRAMS,
+        ],
+        why: "what is published is files and nothing else",
+    },
+    Rule {
         member: "outhaul-view",
         never: &[
             &CENTRE,

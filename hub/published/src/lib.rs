@@ -19,16 +19,15 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, routing};
+use outhaul_bundle::hub_api::ErrorAnswer;
 use outhaul_kit::durable::{FileError, Unexpected};
 use outhaul_kit::media::Media;
-use outhaul_kit::text::chain;
+use outhaul_kit::text::{self, chain};
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tower_http::services::ServeDir;
 use tower_http::services::fs as served;
-
-use super::problem::Problem;
 
 /// Threads that read the folder at once. What hangs keeps one until it ends; the rest of the hub has others.
 const THREADS: usize = 32;
@@ -40,11 +39,22 @@ const PIECE: usize = 256 * 1024;
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
 /// The routes below `/repository/`.
-pub(super) fn router(folder: PathBuf) -> Router {
+pub fn router(folder: PathBuf) -> Router {
     let published = Published::new(folder, THREADS, WITHIN);
     Router::new()
         .fallback(routing::any(answer))
         .with_state(published)
+}
+
+/// The body of an answer that says what went wrong.
+fn problem(text: &str) -> Response {
+    let answer = ErrorAnswer {
+        error: text.to_owned(),
+        rule: None,
+    };
+    let body = serde_json::to_string(&answer).unwrap_or_default();
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, text::json(&body).into_owned()).into_response()
 }
 
 async fn answer(State(published): State<Published>, request: Request) -> Response {
@@ -118,14 +128,16 @@ impl Published {
             tracing::warn!(error, "something in the published folder is not handed out");
         }
         if why.is_some_and(|why| why.is::<Hangs>()) {
-            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, Hangs.to_string());
-            return ([(header::RETRY_AFTER, "30")], problem).into_response();
+            // The rest of the request is not waited for.
+            let more = [(header::RETRY_AFTER, "30"), (header::CONNECTION, "close")];
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return (status, more, problem(&Hangs.to_string())).into_response();
         }
         if why.is_some_and(|why| why.is::<Refused>()) {
             return StatusCode::NOT_FOUND.into_response();
         }
         let text = "the published folder cannot be read: see the hub's log";
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+        (StatusCode::INTERNAL_SERVER_ERROR, problem(text)).into_response()
     }
 
     fn may_log(&self) -> bool {

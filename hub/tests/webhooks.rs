@@ -1,0 +1,433 @@
+//! Sites that report by webhook, with the real program: what an event changes, what a gate makes of it, and what does not hold.
+//!
+//! What comes in: a hub that knows a bundle, a forge that has the record of a commit, and requests as Flux and Argo CD send them. What
+//! must come out: one report per event, marked as what it is, which a gate counts where its rules say so and the audit confirms.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::{self, NEW};
+use outhaul_tests::Checked as _;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::gate_rules::{gate, report, world};
+use crate::http::{exchange, plain as get};
+use crate::program::{Hub, Server, code, stderr};
+
+const COMMIT: &str = "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+const COUNTS: &str = r#"{"webhook_evidence": true}"#;
+const OBJECT: &str = "Kustomization/flux-system/platform";
+
+/// Answers any request with the record of a commit rendered from [`NEW`], as long as it may. Ends with the test's process.
+fn forge(answers: Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!(
+        "http://{}/raw/{{commit}}/platform.json",
+        listener.local_addr().unwrap()
+    );
+    let digest = outhaul_bundle::Digest::of(b"x").to_string();
+    let record = json!({"format": "outhaul.dev/output/v1", "environment": "dev", "snapshot": plain::snapshot(NEW),
+        "files": {"drone/camera-functional/a.yaml": digest, "drone/maps-uat/b.yaml": digest, "other/c/d.yaml": digest}})
+    .to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(&stream);
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                line.clear();
+            }
+            let status = match answers.load(Ordering::Relaxed) {
+                true => "200 OK",
+                false => "502 Bad Gateway",
+            };
+            let length = record.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(record.as_bytes());
+        }
+    });
+    url
+}
+
+fn up() -> String {
+    forge(Arc::new(AtomicBool::new(true)))
+}
+
+/// Registers a site, and returns its secret.
+fn register(hub: &Hub, site: &str, sender: &str, object: &str, record: &str) -> String {
+    let more = ["--record", record, "--object", object];
+    let made = hub.json(
+        &[
+            &[
+                "site",
+                "webhook",
+                site,
+                "--sender",
+                sender,
+                "--environment",
+                "dev",
+            ][..],
+            &[
+                "--cluster-type",
+                "drone",
+                "--repository",
+                "https://git.example/platform",
+            ],
+            &more,
+        ]
+        .concat(),
+    );
+    assert_eq!(made["path"], format!("/api/v1/webhooks/{sender}/{site}"));
+    made["secret"].as_str().unwrap().to_owned()
+}
+
+fn flux_site(hub: &Hub, site: &str, record: &str) -> String {
+    register(hub, site, "flux", &format!("{OBJECT}=drone"), record)
+}
+
+/// An event of Flux, made `ago` seconds ago.
+fn event(site: &str, severity: &str, reason: &str, ago: i64) -> Value {
+    let now: i64 = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map(|since| i64::try_from(since.as_secs()).unwrap())
+        .unwrap();
+    json!({
+        "involvedObject": {"kind": "Kustomization", "namespace": "flux-system", "name": "platform",
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "uid": "1"},
+        "severity": severity, "reason": reason, "message": "as the controller says",
+        "timestamp": outhaul_gate::time::rfc3339((now - ago) * 1000),
+        "metadata": {"revision": format!("dev@sha1:{COMMIT}"), "site": site},
+        "reportingController": "kustomize-controller",
+    })
+}
+
+fn well(site: &str, ago: i64) -> Value {
+    event(site, "info", "ReconciliationSucceeded", ago)
+}
+
+fn signed(secret: &str, body: &str) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    let code = mac.chain_update(body.as_bytes()).finalize().into_bytes();
+    format!("X-Signature: sha256={}\r\n", hex::encode(code))
+}
+
+fn post(server: &Server, path: &str, header: &str, body: &str) -> (u16, Value) {
+    let stream = std::net::TcpStream::connect(server.address()).unwrap();
+    let head = format!("POST /api/v1/webhooks/{path}");
+    let (status, text) = exchange(stream, &head, header, body.as_bytes());
+    (
+        status,
+        serde_json::from_str(&text).unwrap_or_else(|_| json!(text)),
+    )
+}
+
+fn send(server: &Server, site: &str, secret: &str, body: &Value) -> (u16, Value) {
+    let body = body.to_string();
+    post(
+        server,
+        &format!("flux/{site}"),
+        &signed(secret, &body),
+        &body,
+    )
+}
+
+/// The site's entry in a decision.
+fn standing(decision: &Value, site: &str) -> (String, String) {
+    let sites = decision["sites"].as_array().unwrap();
+    let found = sites.iter().find(|one| one["site"] == site).unwrap();
+    let text = |name: &str| found[name].as_str().unwrap().to_owned();
+    (text("standing"), text("message"))
+}
+
+#[test]
+fn one_gate_over_an_agent_and_a_webhook_counts_the_second_only_where_a_rule_says_so() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let secret = flux_site(&hub, "store-7", &up());
+    assert_eq!(standing(&gate(&hub, "{}").1, "store-7").0, "never_reported");
+    let server = hub.serve(&[]);
+    let (status, answer) = send(&server, "store-7", &secret, &well("store-7", 3));
+    assert_eq!(
+        (status, &answer["state"]),
+        (200, &json!("synced")),
+        "{answer}"
+    );
+    assert_eq!(answer["object"], OBJECT);
+
+    // Closed by default, and it says why.
+    let (closed, decision) = gate(&hub, "{}");
+    let (word, why) = standing(&decision, "store-7");
+    assert_eq!((closed, word.as_str()), (1, "webhook_only"), "{decision}");
+    assert!(
+        why.contains("shows bundle 1 by webhook of flux alone"),
+        "{why}"
+    );
+    assert!(why.contains("webhookEvidence: counts"), "{why}");
+    let (open, decision) = gate(&hub, COUNTS);
+    assert_eq!(open, 0, "{decision}");
+    assert_eq!(decision["confirmed"], 2);
+    let evidence = decision["evidence"].as_array().unwrap();
+    let kinds: Vec<_> = evidence.iter().map(|one| one["webhook"].as_str()).collect();
+    assert_eq!(kinds, [None, Some("flux")], "{decision}");
+    // A question cannot ask for less than what is on record.
+    let stricter = gate(&hub, "{}");
+    assert_eq!(stricter.0, 1);
+
+    // A failure closes it, in the controller's words, also where such evidence counts.
+    let failed = event("store-7", "error", "HealthCheckFailed", 1);
+    assert_eq!(
+        send(&server, "store-7", &secret, &failed).1["state"],
+        "failing"
+    );
+    let (closed, decision) = gate(&hub, COUNTS);
+    let (word, why) = standing(&decision, "store-7");
+    assert_eq!((closed, word.as_str()), (1, "failed"));
+    assert!(
+        why.contains("HealthCheckFailed: as the controller says"),
+        "{why}"
+    );
+    assert_eq!(
+        send(&server, "store-7", &secret, &well("store-7", 0)).0,
+        200
+    );
+    assert_eq!(gate(&hub, COUNTS).0, 0);
+
+    // The page of the site says what it rests on.
+    let (status, page) = get(server.address(), "GET /sites/store-7", b"");
+    assert_eq!(status, 200);
+    assert!(page.contains("by webhook of flux"), "{page}");
+
+    // The audit recomputes all of it from the signed reports.
+    let export = hub.path("audit.jsonl");
+    let written = hub.run(&["audit", "export", export.to_str().unwrap()]);
+    assert_eq!(code(&written), 0, "{}", stderr(&written));
+    let audit = outhaul_tests::program("outhaul-audit").unwrap();
+    let root = centre.root();
+    let checked = std::process::Command::new(audit)
+        .args([
+            "verify",
+            export.to_str().unwrap(),
+            "--root",
+            root.to_str().unwrap(),
+        ])
+        .checked()
+        .unwrap();
+    assert_eq!(code(&checked), 0, "{}", stderr(&checked));
+    let text = std::fs::read_to_string(&export).unwrap();
+    assert!(text.contains(r#""via":"webhook""#), "{text}");
+}
+
+#[test]
+fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing() {
+    let (hub, _, _) = world(&[]);
+    let record = up();
+    let (secret, other) = (
+        flux_site(&hub, "store-7", &record),
+        flux_site(&hub, "store-8", &record),
+    );
+    assert_ne!(secret, other);
+    let server = hub.serve(&[]);
+    let first = well("store-7", 9);
+    let body = first.to_string();
+    let unproven = |path: &str, header: &str, body: &str| {
+        let (status, answer) = post(&server, path, header, body);
+        assert_eq!(
+            (status, &answer["rule"]),
+            (401, &json!("webhook-proof")),
+            "{path} {answer}"
+        );
+    };
+    // Forged, of another site's secret, without a proof, with a body that was changed, to another sender or to nobody.
+    unproven("flux/store-7", &signed("guessed", &body), &body);
+    unproven("flux/store-7", &signed(&other, &body), &body);
+    unproven("flux/store-7", "", &body);
+    unproven(
+        "flux/store-7",
+        &signed(&secret, &body),
+        &body.replace("info", "error"),
+    );
+    unproven(
+        "argocd/store-7",
+        &format!("Authorization: Bearer {secret}\r\n"),
+        &body,
+    );
+    unproven("flux/store-9", &signed(&secret, &body), &body);
+    unproven("github/store-7", &signed(&secret, &body), &body);
+    // Not even read: it is no JSON, and the answer is about its proof.
+    unproven("flux/store-7", &signed("guessed", "{"), "{");
+
+    let refused = |body: &Value, rule: &str| {
+        let (status, answer) = send(&server, "store-7", &secret, body);
+        assert_eq!((status, &answer["rule"]), (422, &json!(rule)), "{answer}");
+    };
+    // Of another cluster that was given this secret, too old, too far ahead, or not an event.
+    refused(&well("store-8", 0), "webhook-other-site");
+    refused(&well("store-7", 3 * 3600), "webhook-old");
+    refused(&well("store-7", -3 * 3600), "webhook-future");
+    refused(&json!({"kind": "nothing"}), "webhook-malformed");
+    let long = "x".repeat(300 * 1024);
+    let (status, _) = post(&server, "flux/store-7", &signed(&secret, &long), &long);
+    assert_eq!(status, 413);
+    let sites = hub.json(&["sites"]);
+    assert_eq!(sites[0]["actual"], Value::Null, "{sites}");
+
+    // Once: the same body again, or an older one after it, is known.
+    assert_eq!(
+        send(&server, "store-7", &secret, &first).1["result"],
+        "recorded"
+    );
+    let failed = event("store-7", "error", "BuildFailed", 2);
+    assert_eq!(
+        send(&server, "store-7", &secret, &failed).1["result"],
+        "recorded"
+    );
+    for replayed in [&first, &failed] {
+        assert_eq!(
+            send(&server, "store-7", &secret, replayed).1["result"],
+            "known"
+        );
+    }
+    assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
+
+    // About something else on the same cluster: named and counted, and the site stays as it is.
+    let mut foreign = well("store-7", 0);
+    foreign["involvedObject"]["name"] = json!("billing");
+    let (status, answer) = send(&server, "store-7", &secret, &foreign);
+    assert_eq!((status, &answer["result"]), (200, &json!("foreign")));
+    assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
+
+    // A new secret: the one before shows nothing any more.
+    let again = |cluster_type: &str, object: &str, more: &[&str]| {
+        let of = [
+            "site",
+            "webhook",
+            "store-7",
+            "--sender",
+            "flux",
+            "--environment",
+            "dev",
+            "--cluster-type",
+            cluster_type,
+        ];
+        let at = ["--repository", "r", "--record", &record, "--object", object];
+        hub.run(&[&of[..], &at, more].concat())
+    };
+    let object = format!("{OBJECT}=drone");
+    for (expected, cluster_type, object, says) in [
+        (1, "drone", object.as_str(), "is registered already"),
+        (2, "lorry", &object, "no bundle of dev/lorry"),
+        (
+            2,
+            "drone",
+            "Application/argocd/platform=",
+            "is not a `Kustomization` or `HelmRelease`",
+        ),
+    ] {
+        let refused = again(cluster_type, object, &[]);
+        assert_eq!(code(&refused), expected, "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
+    }
+    assert_eq!(
+        send(&server, "store-7", &secret, &well("store-7", 0)).0,
+        200
+    );
+    assert_eq!(code(&again("drone", &object, &["--replace"])), 0);
+    let (status, _) = send(&server, "store-7", &secret, &well("store-7", 0));
+    assert_eq!(status, 401);
+    // Revoked: refused in words.
+    hub.json(&["site", "revoke", "store-8"]);
+    let (status, answer) = send(&server, "store-8", &other, &well("store-8", 0));
+    assert_eq!(status, 422, "{answer}");
+    assert!(
+        answer["error"].as_str().unwrap().contains("revoked"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_reported_and_read_with_the_next_event() {
+    let (hub, _, _) = world(&[]);
+    let answers = Arc::new(AtomicBool::new(false));
+    let secret = flux_site(&hub, "store-7", &forge(Arc::clone(&answers)));
+    let server = hub.serve(&[]);
+    let (_, answer) = send(&server, "store-7", &secret, &well("store-7", 5));
+    assert_eq!(answer["state"], "unreachable", "{answer}");
+    assert!(
+        answer["message"].as_str().unwrap().contains("502"),
+        "{answer}"
+    );
+    assert_eq!(gate(&hub, COUNTS).0, 1);
+    answers.store(true, Ordering::Relaxed);
+    let (_, answer) = send(&server, "store-7", &secret, &well("store-7", 4));
+    assert_eq!(answer["state"], "synced", "{answer}");
+    assert_eq!(gate(&hub, COUNTS).0, 0);
+}
+
+#[test]
+fn argo_cd_shows_its_secret_and_its_body_is_the_one_that_is_documented() {
+    let (hub, _, _) = world(&[]);
+    let secret = register(
+        &hub,
+        "store-7",
+        "argocd",
+        "Application/argocd/platform=.",
+        &up(),
+    );
+    let server = hub.serve(&[]);
+    let mut body = json!({"format": "outhaul.dev/argocd-webhook/v1", "site": "store-7", "namespace": "argocd",
+        "application": "platform", "repository": "https://git.example/platform.git", "revision": COMMIT, "sync": "Synced",
+        "health": "Healthy", "phase": "Succeeded", "message": "successfully synced", "at": well("", 5)["timestamp"]});
+    let send = |secret: &str, body: &Value| {
+        let header = format!("Authorization: Bearer {secret}\r\n");
+        post(&server, "argocd/store-7", &header, &body.to_string())
+    };
+    assert_eq!(send("guessed", &body).0, 401);
+    let (status, answer) = send(&secret, &body);
+    assert_eq!(
+        (status, &answer["state"]),
+        (200, &json!("synced")),
+        "{answer}"
+    );
+    let (open, decision) = gate(&hub, COUNTS);
+    assert_eq!(
+        (open, &decision["evidence"][0]["webhook"]),
+        (0, &json!("argocd")),
+        "{decision}"
+    );
+    body["repository"] = json!("https://git.example/another");
+    assert_eq!(send(&secret, &body).1["result"], "foreign");
+}
+
+#[test]
+fn events_that_come_at_once_are_all_on_record_and_in_one_chain() {
+    let (hub, _, _) = world(&[]);
+    let secret = flux_site(&hub, "store-7", &up());
+    let server = hub.serve(&[]);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (server, secret) = (&server, &secret);
+            scope.spawn(move || {
+                let mut body = well("store-7", 4);
+                body["message"] = json!(format!("finished {number}"));
+                assert_eq!(
+                    send(server, "store-7", secret, &body).1["result"],
+                    "recorded"
+                );
+            });
+        }
+    });
+    assert_eq!(gate(&hub, COUNTS).0, 0);
+    let site = hub.json(&["sites"])[0].clone();
+    assert_eq!(
+        (&site["missing"], &site["conflict"]),
+        (&json!([]), &Value::Null),
+        "{site}"
+    );
+}

@@ -1,0 +1,112 @@
+//! An event of Argo CD, in the one body that its notifications are to be set up with: `outhaul.dev/argocd-webhook/v1`.
+//!
+//! What comes in: the JSON that the documented template renders. What goes out: a [`WebhookEvent`]. The format is ours, so that an
+//! unknown field is an error. Success is an application that is synced, healthy and not at work, at a commit.
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::ObjectStatus;
+use serde::Deserialize;
+
+use crate::event::{WebhookEvent, commit, moment, object, shortened};
+
+/// The format's name.
+pub const FORMAT: &str = "outhaul.dev/argocd-webhook/v1";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    format: String,
+    site: String,
+    namespace: String,
+    application: String,
+    repository: String,
+    revision: String,
+    sync: String,
+    health: String,
+    phase: String,
+    message: String,
+    at: String,
+}
+
+/// Reads one.
+pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
+    let event: Event =
+        serde_json::from_slice(body).map_err(|error| format!("it is not `{FORMAT}`: {error}"))?;
+    if event.format != FORMAT {
+        return Err(format!("it is not `{FORMAT}`"));
+    }
+    let commit = commit(&event.revision);
+    let is_well = event.sync == "Synced"
+        && event.health == "Healthy"
+        && matches!(event.phase.as_str(), "Succeeded" | "")
+        && commit.is_some();
+    let status = match (event.phase.as_str(), event.health.as_str()) {
+        ("Failed" | "Error", _) | (_, "Degraded") => ObjectStatus::Failed,
+        _ if is_well => ObjectStatus::Ready,
+        _ => ObjectStatus::InProgress,
+    };
+    let stated = format!(
+        "sync {}, health {}, operation {}: {}",
+        event.sync, event.health, event.phase, event.message
+    );
+    Ok(WebhookEvent {
+        site: event.site,
+        object: object("Application", &event.namespace, &event.application)?,
+        status,
+        goes_on: false,
+        commit,
+        repository: Some(event.repository),
+        message: shortened(&stated),
+        at_ms: moment(&event.at)?,
+        body: Digest::of(body),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ObjectStatus::{Failed, InProgress, Ready};
+
+    fn event(sync: &str, health: &str, phase: &str) -> String {
+        format!(
+            r#"{{"format":"{FORMAT}","site":"store-7","namespace":"argocd","application":"platform","repository":"https://git.example/platform.git","revision":"{}","sync":"{sync}","health":"{health}","phase":"{phase}","message":"","at":"2026-11-29T22:10:05Z"}}"#,
+            "b2".repeat(20)
+        )
+    }
+
+    #[test]
+    fn success_is_synced_and_healthy_and_finished_at_a_commit() {
+        for (sync, health, phase, expected) in [
+            ("Synced", "Healthy", "Succeeded", Ready),
+            ("Synced", "Healthy", "", Ready),
+            ("Synced", "Healthy", "Running", InProgress),
+            ("Synced", "Progressing", "Succeeded", InProgress),
+            ("OutOfSync", "Healthy", "Succeeded", InProgress),
+            ("Synced", "Degraded", "Succeeded", Failed),
+            ("OutOfSync", "Healthy", "Failed", Failed),
+            ("Unknown", "Unknown", "Error", Failed),
+        ] {
+            let found = parse(event(sync, health, phase).as_bytes()).unwrap();
+            assert_eq!(found.status, expected, "{sync} {health} {phase}");
+            assert_eq!(found.object, "Application/argocd/platform");
+        }
+        let text = event("Synced", "Healthy", "Succeeded").replace(&"b2".repeat(20), "HEAD");
+        assert_eq!(parse(text.as_bytes()).unwrap().status, InProgress);
+    }
+
+    #[test]
+    fn another_format_and_an_unknown_field_are_refused() {
+        let good = event("Synced", "Healthy", "Succeeded");
+        for (from, to) in [
+            (FORMAT, "outhaul.dev/argocd-webhook/v2"),
+            ("\"site\"", "\"cluster\""),
+            ("\"message\"", "\"more\":1,\"message\""),
+            ("2026-11-29T22:10:05Z", ""),
+        ] {
+            assert!(
+                parse(good.replacen(from, to, 1).as_bytes()).is_err(),
+                "{to}"
+            );
+        }
+    }
+}

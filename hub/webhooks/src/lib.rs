@@ -1,0 +1,34 @@
+//! Sites on which no agent runs: reports that a hub makes of the webhooks of Flux and Argo CD.
+//!
+//! What comes in: a registration; requests that claim to be events of its cluster. What goes out: reports of the site, signed with a key
+//! that the hub derives and marked as made of webhooks, on record like any other. Nothing of a body is read before its secret is
+//! checked, an event counts once, and an object that the site was not registered with changes nothing. It decides no gate.
+
+mod argocd;
+mod event;
+mod flux;
+mod parse;
+mod proof;
+mod receive;
+mod record;
+mod register;
+mod settings;
+mod shown;
+
+pub use argocd::FORMAT as ARGOCD_FORMAT;
+pub use event::{SITE_KEY, WebhookEvent};
+pub use parse::parse;
+pub use proof::{SIGNATURE_HEADER, is_proven};
+pub use receive::{Received, WebhookError, needed, receive};
+pub use record::{KnownRecord, fetch};
+pub use register::{RegisterError, Registrar, register};
+pub use settings::{FollowedObject, MAX_OBJECTS, WebhookSettings};
+pub use shown::{Shown, WebhookRefusal};
+
+/// What a site was registered with, and what it showed last.
+///
+/// # Errors
+/// What of the registration cannot be read.
+pub fn read(site: &outhaul_store::WebhookSite) -> Result<(WebhookSettings, Shown), String> {
+    receive::read(site)
+}

@@ -1,0 +1,76 @@
+//! The record of a commit, `.outhaul/platform.json`, fetched from the forge: what the commit was rendered from, and what it holds.
+//!
+//! What comes in: a registration, and the commit that a site's objects show. What goes out: a [`KnownRecord`], or why it cannot be read.
+//! The address is the registered one; of an event only the id of a commit gets into it. Nothing is stored.
+
+use std::time::Duration;
+
+use outhaul_bundle::index::Snapshot;
+use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
+use outhaul_http::{Authority, Client, ClientSettings, Method, TimeLimits};
+use serde::{Deserialize, Serialize};
+
+use crate::settings::WebhookSettings;
+
+/// Most assignments that a report names.
+pub(crate) const MAX_ASSIGNMENTS: usize = 1_000;
+/// How long a forge may take in all: less than Flux waits for an answer.
+const WHOLE: Duration = Duration::from_secs(10);
+
+/// What is kept of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownRecord {
+    /// The commit that it lies in.
+    pub(crate) commit: String,
+    /// Its environment.
+    pub(crate) environment: String,
+    /// The commits that it was rendered from.
+    pub(crate) snapshot: Snapshot,
+    /// What it holds for the site's cluster type, at most one more than a report names.
+    pub(crate) assignments: Vec<String>,
+}
+
+/// Fetches the record of `commit`.
+///
+/// # Errors
+/// Why it cannot be read, in words.
+pub fn fetch(settings: &WebhookSettings, commit: &str) -> Result<KnownRecord, String> {
+    let address = settings.record_of(commit);
+    let is_tls = outhaul_http::is_tls(&address)?;
+    let authority = Authority::of(is_tls, settings.ca.as_deref());
+    let agent = concat!("outhaul-hub/", env!("CARGO_PKG_VERSION"));
+    let client = Client::new(&ClientSettings {
+        limits: TimeLimits {
+            connect: Some(WHOLE),
+            answer: Some(WHOLE),
+            body: Some(WHOLE),
+            whole: Some(WHOLE),
+        },
+        ..ClientSettings::new(agent, authority)
+    });
+    let client = client.map_err(|error| error.problem())?;
+    let answer = client.request(Method::GET, &address).send();
+    let answer = answer.map_err(|error| format!("{address}: {}", error.problem()))?;
+    if answer.status() != 200 {
+        return Err(format!("{address}: answered {}", answer.status_text()));
+    }
+    let bytes = answer.bytes(MAX_RECORD_BYTES);
+    let bytes = bytes.map_err(|error| format!("{address}: {}", error.problem()))?;
+    read(settings, commit, &bytes).map_err(|problem| format!("{address} {problem}"))
+}
+
+fn read(settings: &WebhookSettings, commit: &str, bytes: &[u8]) -> Result<KnownRecord, String> {
+    let record = PlatformRecord::from_bytes(bytes)?;
+    let names = record.assignments(settings.stream.cluster_type.as_str());
+    Ok(KnownRecord {
+        commit: commit.to_owned(),
+        assignments: names
+            .into_iter()
+            .take(MAX_ASSIGNMENTS + 1)
+            .map(str::to_owned)
+            .collect(),
+        environment: record.environment,
+        snapshot: record.snapshot,
+    })
+}

@@ -1,0 +1,98 @@
+//! A site registered to report by webhook.
+//!
+//! What comes in: what the hub derives secrets from, and what somebody on its machine wrote. What goes out: the registration on record with a site key that
+//! is derived, and the secret, which nothing keeps. It begins a numbering of its own, so that a secret from before shows nothing more.
+
+use outhaul_bundle::name::Name;
+use outhaul_bundle::report::WebhookSender;
+use outhaul_signer::enrol::new_token;
+use outhaul_signer::key::KeyError;
+use outhaul_signer::webhook::{WebhookSecrets, webhook_key};
+use outhaul_store::{Registration, Session, StoreError, WebhookSite};
+
+use crate::settings::WebhookSettings;
+
+/// Who registers, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Registrar<'a> {
+    /// What the hub derives secrets from.
+    pub secrets: &'a WebhookSecrets,
+    /// Its fleet.
+    pub fleet: &'a str,
+    /// As whom it is on record.
+    pub by: &'a str,
+    /// When, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// Why a site is not registered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// It is registered, and is not to be replaced.
+    #[error("site `{site}` is registered already")]
+    Known {
+        /// The site.
+        site: String,
+    },
+    /// A setting is out of its bounds.
+    #[error("{problem}")]
+    Setting {
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no randomness.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Registers `site`, and returns its secret. With `replace` also one that is registered: what signed its reports until then, an agent or
+/// an earlier secret, signs none from then on.
+///
+/// # Errors
+/// [`RegisterError`].
+pub fn register(
+    session: &Session<'_>,
+    registrar: Registrar<'_>,
+    (site, sender): (&Name, WebhookSender),
+    settings: &WebhookSettings,
+    replace: bool,
+) -> Result<String, RegisterError> {
+    settings
+        .check(sender)
+        .map_err(|problem| RegisterError::Setting { problem })?;
+    let known = session.site(site.as_str())?;
+    if known.is_some() && !replace {
+        let site = site.to_string();
+        return Err(RegisterError::Known { site });
+    }
+    let salt = new_token()?;
+    let secret = registrar
+        .secrets
+        .secret(registrar.fleet, site.as_str(), &salt);
+    let key = webhook_key(registrar.fleet, site.as_str(), &secret).public();
+    let stream = &settings.stream;
+    let registration = Registration {
+        site: site.to_string(),
+        role: stream.role.to_string(),
+        environment: stream.environment.to_string(),
+        cluster_type: stream.cluster_type.to_string(),
+        key_generation: known.map_or(1, |known| known.key_generation + 1),
+        enrolled_ms: registrar.now_ms,
+        revoked_ms: None,
+    };
+    session.register_site(&registration, &key.id(), &key.to_pem())?;
+    session.put_webhook_site(&WebhookSite {
+        site: site.to_string(),
+        sender: sender.to_string(),
+        salt,
+        settings: serde_json::to_string(settings).unwrap_or_default(),
+        shown: String::new(),
+        registered_ms: registrar.now_ms,
+        registered_by: registrar.by.to_owned(),
+    })?;
+    Ok(secret.to_string())
+}

@@ -47,6 +47,9 @@ pub struct Flux {
     kubeconfig: PathBuf,
     controller: Option<Child>,
     source_controller: Option<Child>,
+    notification_controller: Option<Child>,
+    /// Where kustomize-controller sends its events; empty for nowhere.
+    events: String,
     stop: Arc<AtomicBool>,
     stand_in: Option<JoinHandle<()>>,
 }
@@ -54,9 +57,13 @@ pub struct Flux {
 impl Drop for Flux {
     fn drop(&mut self) {
         self.stop();
-        if let Some(mut fetches) = self.source_controller.take() {
-            let _ = fetches.kill();
-            let _ = fetches.wait();
+        let others = [
+            self.source_controller.take(),
+            self.notification_controller.take(),
+        ];
+        for mut other in others.into_iter().flatten() {
+            let _ = other.kill();
+            let _ = other.wait();
         }
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.stand_in.take() {
@@ -131,6 +138,8 @@ impl Flux {
             kubeconfig: server.kubeconfig(ADMIN),
             controller: None,
             source_controller: None,
+            notification_controller: None,
+            events: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             stand_in: None,
         };
@@ -191,7 +200,8 @@ impl Flux {
                 "--watch-all-namespaces=true",
                 "--enable-leader-election=false",
             ])
-            .args(["--events-addr=", "--metrics-addr=0", "--health-addr=0"])
+            .arg(format!("--events-addr={}", self.events))
+            .args(["--metrics-addr=0", "--health-addr=0"])
             .arg("--requeue-dependency=1s")
             .env("KUBECONFIG", &self.kubeconfig)
             .env("RUNTIME_NAMESPACE", "flux-system")
@@ -202,6 +212,58 @@ impl Flux {
             .context("cannot start kustomize-controller")?;
         self.controller = Some(controller);
         Ok(())
+    }
+
+    /// The folder with what `.ci/programs/build notification` builds; `None` where it is missing, and the calling test is skipped.
+    ///
+    /// # Panics
+    /// As [`crate::skipped`].
+    #[track_caller]
+    pub fn notifications_or_skip() -> Option<PathBuf> {
+        let programs = std::env::var_os("OUTHAUL_NOTIFICATION_CONTROLLER").map(PathBuf::from);
+        let found = programs.filter(|folder| folder.join("notification-controller").is_file());
+        if found.is_none() {
+            crate::skipped(
+                "OUTHAUL_NOTIFICATION_CONTROLLER does not name a folder with notification-controller; `.ci/programs/build \
+                 notification` builds one",
+            );
+        }
+        found
+    }
+
+    /// Starts notification-controller, of that folder, and sends it the events of kustomize-controller.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn notify(&mut self, programs: &Path, server: &ApiServer) -> Result<()> {
+        Self::define(programs, server)?;
+        self.stop();
+        let events = format!("127.0.0.1:{}", free_port()?);
+        let controller = Command::new(programs.join("notification-controller"))
+            .args([
+                "--watch-all-namespaces=true",
+                "--enable-leader-election=false",
+            ])
+            .args(["--metrics-addr=0", "--health-addr=0"])
+            .arg(format!("--events-addr={events}"))
+            .arg(format!("--receiverAddr=127.0.0.1:{}", free_port()?))
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("RUNTIME_NAMESPACE", "flux-system")
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(self.folder.join("notifications.log"))?)
+            .spawn()
+            .context("cannot start notification-controller")?;
+        self.notification_controller = Some(controller);
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(&events).is_err() {
+            ensure!(
+                Instant::now() < until,
+                "notification-controller does not listen"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.events = format!("http://{events}/");
+        self.go_on()
     }
 
     fn start_source_controller(&self, program: &Path) -> Result<Child> {

@@ -48,4 +48,5 @@ mod story;
 mod stuck;
 mod system;
 mod threat_model;
+mod webhooks;
 mod zarf;

@@ -20,15 +20,15 @@ use super::cluster::{SITE, follow_the_example};
 use super::system::SystemFixture;
 
 /// The platform repository as the cluster has it.
-const PLATFORM: &str = "https://git.store.example/platform";
-const KUSTOMIZATIONS: &str =
+pub(super) const PLATFORM: &str = "https://git.store.example/platform";
+pub(super) const KUSTOMIZATIONS: &str =
     "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations";
 const SOURCES: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories";
 /// How long a controller may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Answers `/raw/COMMIT/PATH` with that file of the repository, as forges do. Ends with the test's process.
-fn forge(repository: PathBuf) -> String {
+pub(super) fn forge(repository: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -73,15 +73,21 @@ fn show(repository: &Path, commit: &str, path: &str) -> Result<Vec<u8>, ()> {
 }
 
 /// A site with a cluster on which Flux works, which takes no bundles.
-struct Connected {
-    fixture: SystemFixture,
-    flux: Flux,
-    server: ApiServer,
+pub(super) struct Connected {
+    pub(super) fixture: SystemFixture,
+    pub(super) flux: Flux,
+    pub(super) server: ApiServer,
 }
 
 impl Connected {
     #[track_caller]
     fn new() -> Option<Self> {
+        Self::with(|_| ())
+    }
+
+    /// The same after a change of the fixture, before anything is published.
+    #[track_caller]
+    pub(super) fn with(change: impl FnOnce(&mut SystemFixture)) -> Option<Self> {
         let programs = Flux::available_or_skip()?;
         let mut fixture = SystemFixture::new();
         let server = ApiServer::start_or_skip(&fixture.path("server"))?.unwrap();
@@ -117,6 +123,7 @@ impl Connected {
             forge(platform)
         );
         fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
+        change(&mut fixture);
         let this = Self {
             fixture,
             flux,
@@ -147,12 +154,12 @@ impl Connected {
     }
 
     /// The commit of the branch that the cluster follows.
-    fn tip(&self) -> String {
+    pub(super) fn tip(&self) -> String {
         self.fixture.git("platform", &["rev-parse", "dev"])
     }
 
     /// The base commit that it was rendered from.
-    fn base(&self) -> String {
+    pub(super) fn base(&self) -> String {
         let path = "dev:.outhaul/platform.json";
         let record: Value =
             serde_json::from_str(&self.fixture.git("platform", &["show", path])).unwrap();
@@ -200,7 +207,7 @@ impl Connected {
         decided.everything()
     }
 
-    fn follow(&self) {
+    pub(super) fn follow(&self) {
         let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
             "metadata": {"name": "platform"},
             "spec": {"interval": "30s", "url": PLATFORM, "ref": {"branch": "dev"}}});
@@ -213,7 +220,7 @@ impl Connected {
     }
 
     /// Asks Flux to look now, and waits until it has applied `commit`.
-    fn until_applied(&self, commit: &str) {
+    pub(super) fn until_applied(&self, commit: &str) {
         let ask = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": commit}}});
         let source = format!("{SOURCES}/platform");
         self.server.patch(&source, "test", &ask).unwrap();

@@ -467,6 +467,11 @@ pub(super) const TABLE: &[Case] = &[
         "--state nowhere",
     ),
     case(
+        "outhaul-hub site webhook",
+        "store-7 --sender flux --environment dev --cluster-type edge --repository https://git.example.org/platform --record https://git.example.org/{commit} --object Kustomization/flux-system/platform=edge --state hub",
+        "store-8 --sender flux --environment dev --cluster-type none --repository https://git.example.org/platform --record https://git.example.org/{commit} --object Kustomization/flux-system/platform=edge --state hub",
+    ),
+    case(
         "outhaul-hub site revoke",
         "edge-1 --state hub",
         "nobody --state hub",

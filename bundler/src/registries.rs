@@ -137,7 +137,9 @@ impl Registries {
 
     fn wanted_url(&self, url: &str) {
         let host = UrlParts::of(url).map(|parts| parts.authority.to_ascii_lowercase());
-        host.iter().for_each(|host| self.note(host));
+        if let Some(host) = host {
+            self.note(&host);
+        }
     }
 
     fn note(&self, host: &str) {

@@ -94,10 +94,7 @@ fn flux_site(hub: &Hub, site: &str, record: &str) -> String {
 
 /// An event of Flux, made `ago` seconds ago.
 fn event(site: &str, severity: &str, reason: &str, ago: i64) -> Value {
-    let now: i64 = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map(|since| i64::try_from(since.as_secs()).unwrap())
-        .unwrap();
+    let now = outhaul_test_kit::now().as_second();
     json!({
         "involvedObject": {"kind": "Kustomization", "namespace": "flux-system", "name": "platform",
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "uid": "1"},

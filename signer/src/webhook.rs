@@ -28,15 +28,15 @@ impl WebhookSecrets {
     pub fn of(hub: &SigningKey) -> Self {
         // A signature of Ed25519 is the same each time, and nobody without the key can tell it.
         let signature = Zeroizing::new(hub.sign(ROOT));
-        let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::digest(&*signature)));
-        Self(Zeroizing::new(hex::encode(&*digest)))
+        let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::digest(*signature)));
+        Self(Zeroizing::new(hex::encode(*digest)))
     }
 
     /// The secret of a site: 64 hexadecimal digits, the same for the same hub, fleet, site and salt.
     pub fn secret(&self, fleet: &str, site: &str, salt: &str) -> Zeroizing<String> {
         let bytes = Zeroizing::new(framed(SECRET, &[&self.0, fleet, site, salt]));
         let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::digest(&*bytes)));
-        Zeroizing::new(hex::encode(&*digest))
+        Zeroizing::new(hex::encode(*digest))
     }
 }
 

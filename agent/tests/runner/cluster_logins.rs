@@ -338,7 +338,7 @@ fn what_an_admission_policy_denies_is_said_in_its_words_and_nothing_is_half_appl
     );
     // The server reads new policies by and by.
     let until = Instant::now() + Duration::from_secs(60);
-    let mut made = || {
+    let made = || {
         server
             .ask("POST", &path, Some(("application/json", &denied)))
             .unwrap()

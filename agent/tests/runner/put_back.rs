@@ -304,7 +304,7 @@ fn an_acknowledgement_that_begins_a_new_numbering_is_in_site_json_at_once() {
     let centre = Centre::new();
     let key = SigningKey::generate().unwrap();
     let kit = centre.kit_with("drone-7", "token", |kit| {
-        kit.hub_key = key.public().to_pem()
+        kit.hub_key = key.public().to_pem();
     });
     let site = Site::with_kit("drone-7", &kit);
     site.take(&centre.publish(&Draft::hello("one")));

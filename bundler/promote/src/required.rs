@@ -189,7 +189,7 @@ fn unseen_path(chain: &Chain<'_>, environment: &str) -> Result<Option<PromoteErr
 pub fn unrecorded(request: &LoadRequest, plane: &ControlPlane, snapshot: &Snapshot) -> Diagnostics {
     let mut findings = Diagnostics::new();
     // Whoever loads the environment reports what of the chain cannot be read.
-    let Ok((ChainPlace::After(names, _), Some(lineage))) = looked_up(request, plane, snapshot)
+    let Ok((ChainPlace::After(names, _), Some(lineage), _)) = looked_up(request, plane, snapshot)
     else {
         return findings;
     };

@@ -183,17 +183,8 @@ fn assess(
     if question.edition >= 3 && newest.is_future_dated() {
         return (SiteStatus::FutureDated, newest.ahead_sentence());
     }
-    let age_ms = now_ms.saturating_sub(newest.received_ms);
-    if age_ms < -CLOCK_SLACK_MS {
-        let text = "last reported in the future: check the hub's clock".to_owned();
-        return (SiteStatus::Stale, text);
-    }
-    if age_ms > question.max_age_ms() {
-        let (age, most) = (time::span(age_ms), time::span(question.max_age_ms()));
-        return (
-            SiteStatus::Stale,
-            format!("last reported {age} ago, at most {most} are allowed"),
-        );
+    if let Some(stale) = stale(question, newest.received_ms) {
+        return stale;
     }
     let Some(running) = &site.running else {
         return (
@@ -244,6 +235,21 @@ fn assess(
         );
     }
     by_webhook(question, running)
+}
+
+/// A site whose newest report is too old, or came by a clock that was ahead.
+fn stale(question: &GateQuestion, received_ms: i64) -> Option<(SiteStatus, String)> {
+    let age_ms = question.now_ms.saturating_sub(received_ms);
+    if age_ms < -CLOCK_SLACK_MS {
+        let text = "last reported in the future: check the hub's clock".to_owned();
+        return Some((SiteStatus::Stale, text));
+    }
+    let most_ms = question.max_age_ms();
+    (age_ms > most_ms).then(|| {
+        let (age, most) = (time::span(age_ms), time::span(most_ms));
+        let text = format!("last reported {age} ago, at most {most} are allowed");
+        (SiteStatus::Stale, text)
+    })
 }
 
 /// A site that the hub knows by webhook alone: its reconciler states all that is known, and nobody looked.

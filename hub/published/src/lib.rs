@@ -4,6 +4,7 @@
 //! or in parts. A link, FIFO, socket or device at any level is not followed, not opened, and logged, so that nothing
 //! outside the folder leaves this machine. A disk or a mount that hangs holds a bounded number of threads, and none that the rest needs.
 
+use std::error::Error;
 use std::fs::File;
 use std::future::Future as _;
 use std::io;
@@ -127,13 +128,13 @@ impl Published {
             let error = chain(error);
             tracing::warn!(error, "something in the published folder is not handed out");
         }
-        if why.is_some_and(|why| why.is::<Hangs>()) {
+        if why.is_some_and(<dyn Error + Send + Sync>::is::<Hangs>) {
             // The rest of the request is not waited for.
             let more = [(header::RETRY_AFTER, "30"), (header::CONNECTION, "close")];
             let status = StatusCode::SERVICE_UNAVAILABLE;
             return (status, more, problem(&Hangs.to_string())).into_response();
         }
-        if why.is_some_and(|why| why.is::<Refused>()) {
+        if why.is_some_and(<dyn Error + Send + Sync>::is::<Refused>) {
             return StatusCode::NOT_FOUND.into_response();
         }
         let text = "the published folder cannot be read: see the hub's log";

@@ -212,6 +212,7 @@ mod tests {
             matches!(refused, StoreError::Newer { found: 9_000, .. }),
             "{refused}"
         );
-        assert_eq!(store.read(|session| session.version()).unwrap(), 9_000);
+        let version = store.read(|session: &Session<'_>| session.version());
+        assert_eq!(version.unwrap(), 9_000);
     }
 }

@@ -93,6 +93,8 @@ mod tests {
 
     #[test]
     fn success_is_one_reason_and_a_failure_is_any_error() {
+        use ObjectStatus::{Failed, InProgress, Ready};
+
         let read = |severity, reason, kind| {
             let found = parse(event(severity, reason, kind).as_bytes()).unwrap();
             (found.status, found.goes_on)
@@ -106,7 +108,6 @@ mod tests {
             ("store-7", 1_795_990_205_000)
         );
         assert_eq!(found.status, ObjectStatus::Ready);
-        use ObjectStatus::{Failed, InProgress, Ready};
         for (severity, reason, kind, expected) in [
             (
                 "error",

@@ -1,5 +1,4 @@
 //! Foreign bytes: the fuzz body of webhooks as a property test.
-#![expect(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use proptest::prelude::*;
 

@@ -102,6 +102,14 @@ impl Registries {
         }
     }
 
+    /// The same, which follows a server to the hosts that who runs the program opened, though they are this machine or its link.
+    #[must_use]
+    pub fn allowing(mut self, sources: &source::SourceMap) -> Self {
+        let client = self.user.client;
+        self.user.client = client.map(|client| client.allowing(sources.allowed_hosts()));
+        self
+    }
+
     /// The same, which brings the manifests of an image and counts its layers.
     #[must_use]
     pub fn only_looks(mut self) -> Self {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
-use outhaul_http::{Authority, ClientSettings, HttpError, Method, Response};
+use outhaul_http::{Authority, ClientSettings, HttpError, LeastRate, Method, Request, Response};
 use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 use crate::challenge::Challenge;
 use crate::chart_index::Index;
 use crate::credentials::Credentials;
+use crate::elsewhere::{Led, not_answered};
 use crate::error::RegistryError;
 use crate::hosts::RegistryHosts;
 use crate::reference::ImageReference;
@@ -31,6 +32,13 @@ const MAX_TOKEN: u64 = 64 << 10;
 pub(crate) const MAX_REDIRECTS: usize = 5;
 /// How long the body of one answer may take; what broke off goes on from there.
 pub(crate) const BODY: Duration = Duration::from_secs(3600);
+/// Longest time without a byte.
+const SILENCE: Duration = Duration::from_secs(60);
+/// What has to come of a body at least: far less than any line brings, and more than a server that only holds it.
+pub(crate) const LEAST: LeastRate = LeastRate {
+    bytes: 64 << 10,
+    within: Duration::from_secs(600),
+};
 /// How long all that is no blob may take: it is small.
 const DOCUMENT: Duration = Duration::from_secs(120);
 /// What a manifest may be.
@@ -49,13 +57,26 @@ pub struct Manifest {
     pub digest: Digest,
 }
 
+/// A blob as it comes.
+pub(crate) struct Comes {
+    /// With which byte it begins.
+    pub(crate) begins: u64,
+    /// Which host sends it: where the registry redirects, another.
+    pub(crate) host: String,
+    /// Its bytes.
+    pub(crate) body: Box<dyn Read + Send>,
+}
+
 /// Asks registries.
 #[derive(Debug)]
 pub struct RegistryClient {
     http: outhaul_http::Client,
     /// Clients for hosts with an authority of their own.
     own: BTreeMap<String, outhaul_http::Client>,
-    hosts: RegistryHosts,
+    pub(crate) hosts: RegistryHosts,
+    /// Whether what is asked for may be named by others than who runs the program: then a name that leads to this machine is not asked.
+    pub(crate) is_checked: bool,
+    silence: Duration,
     credentials: Credentials,
     /// The value of `Authorization`, by registry and repository.
     pub(crate) known: Mutex<BTreeMap<String, Zeroizing<String>>>,
@@ -71,10 +92,15 @@ struct Token {
     access_token: Option<String>,
 }
 
-fn http(authority: Authority<'_>) -> Result<outhaul_http::Client, RegistryError> {
+fn http(
+    authority: Authority<'_>,
+    silence: Duration,
+) -> Result<outhaul_http::Client, RegistryError> {
     let agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
     let mut settings = ClientSettings::new(agent, authority);
     settings.limits.connect = Some(Duration::from_secs(10));
+    settings.limits.answer = Some(silence);
+    settings.silence = Some(silence);
     outhaul_http::Client::new(&settings).map_err(RegistryError::Authority)
 }
 
@@ -84,10 +110,22 @@ impl RegistryClient {
     /// # Errors
     /// [`RegistryError::Authority`] when it cannot be used.
     pub fn new(credentials: Credentials, authority: Option<&Path>) -> Result<Self, RegistryError> {
+        Self::patient(credentials, authority, SILENCE)
+    }
+
+    /// The same, which waits so long for a byte.
+    pub(crate) fn patient(
+        credentials: Credentials,
+        authority: Option<&Path>,
+        silence: Duration,
+    ) -> Result<Self, RegistryError> {
+        let authority = authority.map_or(Authority::System, Authority::File);
         Ok(Self {
-            http: http(authority.map_or(Authority::System, Authority::File))?,
+            http: http(authority, silence)?,
             own: BTreeMap::new(),
             hosts: RegistryHosts::default(),
+            is_checked: false,
+            silence,
             credentials,
             known: Mutex::default(),
             indexes: Mutex::default(),
@@ -100,10 +138,19 @@ impl RegistryClient {
     /// [`RegistryError::Authority`] when one cannot be used.
     pub fn with_hosts(mut self, hosts: RegistryHosts) -> Result<Self, RegistryError> {
         for (host, authority) in hosts.authorities() {
-            self.own.insert(host.to_owned(), http(authority)?);
+            self.own
+                .insert(host.to_owned(), http(authority, self.silence)?);
         }
         self.hosts = hosts;
+        self.is_checked = true;
         Ok(self)
+    }
+
+    /// The same, which may be led to these hosts, as [`RegistryHosts::allowing`] has it.
+    #[must_use]
+    pub fn allowing<'a>(mut self, hosts: impl Iterator<Item = (&'a str, Option<u16>)>) -> Self {
+        self.hosts = self.hosts.allowing(hosts);
+        self
     }
 
     /// What `ask` brings for an image: of the first mirror of its registry that has it, else of the registry itself. A full disk here ends it:
@@ -143,12 +190,12 @@ impl RegistryClient {
             true => format!("{}@{at}", image.repository),
             false => format!("{}:{at}", image.repository),
         };
-        let answer = self.get(image, &format!("manifests/{at}"), &what, None)?;
+        let (answer, _) = self.get(image, &format!("manifests/{at}"), &what, None)?;
         let media_type = answer.header("content-type").unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default();
         let media_type = media_type.trim().to_owned();
         let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
-        let bytes = bytes.map_err(|error| unreachable(image, &error))?;
+        let bytes = bytes.map_err(|error| broken(image, &error))?;
         let wrong = |problem: String| RegistryError::Wrong {
             host: image.host().to_owned(),
             what: format!("`{what}`"),
@@ -175,7 +222,10 @@ impl RegistryClient {
         digest: &Digest,
         from: u64,
     ) -> Result<(u64, Box<dyn Read + Send>), RegistryError> {
-        self.at_each(image, |image| self.blob_at(image, digest, from))
+        self.at_each(image, |image| {
+            let found = self.blob_at(image, digest, from)?;
+            Ok((found.begins, found.body))
+        })
     }
 
     /// The same of one place: a mirror, or the registry itself.
@@ -184,15 +234,21 @@ impl RegistryClient {
         image: &ImageReference,
         digest: &Digest,
         from: u64,
-    ) -> Result<(u64, Box<dyn Read + Send>), RegistryError> {
+    ) -> Result<Comes, RegistryError> {
         let what = format!("{}@{digest}", image.repository);
         let range = (from > 0).then(|| format!("bytes={from}-"));
-        let answer = self.get(image, &format!("blobs/{digest}"), &what, range.as_deref())?;
+        let blob = format!("blobs/{digest}");
+        let (answer, at) = self.get(image, &blob, &what, range.as_deref())?;
         let begins = match answer.status() {
             206 => from,
             _ => 0,
         };
-        Ok((begins, Box::new(answer.into_reader())))
+        let host = UrlParts::of(&at).map_or(image.host(), |parts| parts.authority);
+        Ok(Comes {
+            begins,
+            host: host.to_owned(),
+            body: Box::new(answer.into_reader()),
+        })
     }
 
     /// The list of what refers to `digest`, as the registry keeps it.
@@ -203,19 +259,20 @@ impl RegistryClient {
     ) -> Result<Vec<u8>, RegistryError> {
         self.at_each(image, |image| {
             let what = format!("{}: what refers to {digest}", image.repository);
-            let answer = self.get(image, &format!("referrers/{digest}"), &what, None)?;
+            let (answer, _) = self.get(image, &format!("referrers/{digest}"), &what, None)?;
             let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
-            bytes.map_err(|error| unreachable(image, &error))
+            bytes.map_err(|error| broken(image, &error))
         })
     }
 
+    /// The answer to who asks for `path`, and its URL.
     fn get(
         &self,
         image: &ImageReference,
         path: &str,
         what: &str,
         range: Option<&str>,
-    ) -> Result<Response, RegistryError> {
+    ) -> Result<(Response, String), RegistryError> {
         let url = self.url(image, path);
         let key = format!("{}/{}", image.registry, image.repository);
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,13 +282,14 @@ impl RegistryClient {
             false => DOCUMENT,
         };
         let given = given.as_ref().map(|given| given.as_str());
-        let mut response = self.ask(image, &url, given, range, limit)?;
+        let itself = (url.as_str(), Led::Itself);
+        let mut response = self.ask(image, itself, given, range, limit)?;
         if response.status() == 401 {
             let answer = self.authorize(image, &response, what)?;
-            response = self.ask(image, &url, Some(&answer), range, limit)?;
+            response = self.ask(image, itself, Some(&answer), range, limit)?;
             known().insert(key, answer);
         }
-        let mut at = url;
+        let mut at = url.clone();
         for _ in 0..MAX_REDIRECTS {
             if !(300..400).contains(&response.status()) {
                 break;
@@ -242,13 +300,15 @@ impl RegistryClient {
                 problem: "has an address that is not https".to_owned(),
             })?;
             // Another server: it gets nothing that authenticates.
-            response = self.ask(image, &next, None, range, limit)?;
+            let by = UrlParts::of(&at).map_or(image.host(), |parts| parts.authority);
+            let led = (next.as_str(), Led::Redirected(by));
+            response = self.ask(image, led, None, range, limit)?;
             at = next;
         }
         let host = image.host().to_owned();
         let what = what.to_owned();
         match response.status() {
-            200 | 206 => Ok(response),
+            200 | 206 => Ok((response, at)),
             404 => Err(RegistryError::Missing { host, what }),
             401 | 403 => Err(RegistryError::Denied {
                 problem: self.no_credentials(&host),
@@ -276,20 +336,21 @@ impl RegistryClient {
     fn ask(
         &self,
         image: &ImageReference,
-        url: &str,
+        (url, led): (&str, Led<'_>),
         authorization: Option<&str>,
         range: Option<&str>,
         limit: Duration,
     ) -> Result<Response, RegistryError> {
         let request = self.http_at(url).request(Method::GET, url);
-        let mut request = request.header("Accept", ACCEPT).body_limit(limit);
+        let request = request.header("Accept", ACCEPT).body_limit(limit);
+        let mut request = request.least_rate(LEAST);
         if let Some(value) = authorization {
             request = request.secret_header("Authorization", value);
         }
         if let Some(range) = range {
             request = request.header("Range", range);
         }
-        request.send().map_err(|error| unreachable(image, &error))
+        self.send_to(image, (url, led), request, Request::send)
     }
 
     /// What a registry that answered 401 is given.
@@ -331,7 +392,7 @@ impl RegistryClient {
         }
         let answer = self.ask(
             image,
-            &url,
+            (&url, Led::Tokens(host)),
             basic.as_ref().map(|b| b.as_str()),
             None,
             DOCUMENT,
@@ -342,7 +403,8 @@ impl RegistryClient {
             return Err(denied(problem));
         }
         let bytes = answer.bytes(MAX_TOKEN);
-        let bytes = Zeroizing::new(bytes.map_err(|error| unreachable(image, &error))?);
+        let broken = |error| not_answered(image, &url, Led::Tokens(host), &error);
+        let bytes = Zeroizing::new(bytes.map_err(broken)?);
         let token: Token = serde_json::from_slice(&bytes)
             .map_err(|_| denied("its token cannot be read".to_owned()))?;
         let token = token.token.or(token.access_token);
@@ -406,8 +468,12 @@ pub(crate) fn resolved(from: &str, to: &str) -> Option<String> {
     }
 }
 
-pub(crate) fn unreachable(image: &ImageReference, error: &HttpError) -> RegistryError {
-    RegistryError::unanswered(image.host(), error)
+/// An answer of `image`'s registry, or of where it redirects, that broke off.
+fn broken(image: &ImageReference, error: &HttpError) -> RegistryError {
+    match error {
+        HttpError::Failed { url, .. } => not_answered(image, url, Led::Itself, error),
+        error => not_answered(image, "", Led::Itself, error),
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,30 @@ pub enum RegistryError {
         /// What is wrong with it.
         problem: String,
     },
+    /// What was asked for came in part only.
+    #[error("`{host}` sent {came} bytes of {what} and not the rest: {problem}")]
+    Stopped {
+        /// The server.
+        host: String,
+        /// What was asked for.
+        what: String,
+        /// Bytes that are here.
+        came: u64,
+        /// What happened.
+        problem: String,
+    },
+    /// It is this machine or its link, and nobody who runs the program named it.
+    #[error("`{host}` leads to {to}, {what}, which is not asked{by}")]
+    Inside {
+        /// The server.
+        host: String,
+        /// Its address.
+        to: String,
+        /// What that is.
+        what: &'static str,
+        /// Who led there, as the end of a sentence.
+        by: String,
+    },
     /// It wants to know who asks, or does not let them.
     #[error("`{host}` does not serve `{what}`: {problem}")]
     Denied {
@@ -102,15 +126,6 @@ fn listed(errors: &[RegistryError]) -> String {
 }
 
 impl RegistryError {
-    /// Why the server `host` did not answer.
-    pub(crate) fn unanswered(host: &str, error: &HttpError) -> Self {
-        let (host, problem) = (host.to_owned(), error.problem());
-        match error {
-            HttpError::Certificate { .. } => Self::Certificate { host, problem },
-            _ => Self::Unreachable { host, problem },
-        }
-    }
-
     /// What the registry answered, with what its mirrors answered before, if it has any.
     pub(crate) fn after(self, tried: Vec<Self>) -> Self {
         match tried.is_empty() {
@@ -140,11 +155,13 @@ impl RegistryError {
         match self {
             Self::Unreachable { .. }
             | Self::Certificate { .. }
+            | Self::Stopped { .. }
             | Self::Cache { .. }
             | Self::Authority(_) => true,
             Self::Status { status, .. } => *status >= 500 || *status == 429,
             Self::AfterMirrors { last, .. } => last.is_environment(),
             Self::Denied { .. }
+            | Self::Inside { .. }
             | Self::NotTaken { .. }
             | Self::Missing { .. }
             | Self::Wrong { .. } => false,
@@ -164,6 +181,14 @@ impl RegistryError {
                 "if its certificate is from a private authority, name that authority: `--registry-ca {host}=FILE` (`registry_cas` in \
                  outhaul.toml and serve.toml), or `SSL_CERT_FILE` for all servers; else see that the name, the dates of the certificate \
                  and the clock here are right"
+            )),
+            Self::Inside { host, .. } => Some(format!(
+                "if that server is meant, permit it: `--allow-host {host}` (`allow_hosts` in serve.toml); else have whoever runs the \
+                 registry name an address that others can reach"
+            )),
+            Self::Stopped { host, .. } => Some(format!(
+                "see that the network is up and `{host}` works, and run it again: what came is kept, and it goes on from there; if it \
+                 stops there again, name a mirror (`--registry-mirror`)"
             )),
             Self::Unreachable { .. } => Some(
                 "check the network and that the registry answers, and run it again: what came is gone on with"

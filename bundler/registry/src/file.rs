@@ -14,7 +14,7 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use crate::cache::ImageCache;
 use crate::chart::Hosts;
 use crate::chart::fetch::Fetch;
-use crate::client::RegistryClient;
+use crate::client::{Comes, RegistryClient};
 use crate::error::RegistryError;
 
 /// Largest file in bytes.
@@ -35,7 +35,7 @@ pub fn look_file(
         return Ok(there);
     }
     let get = Fetch::of(client, url, hosts)?;
-    let (_, length, _) = get.file(url, 0)?;
+    let (length, _) = get.file(url, 0)?;
     let size = length.unwrap_or_default();
     Ok(Content { digest, size })
 }
@@ -67,7 +67,7 @@ pub fn pull_file(
             Err(RegistryError::Status { status: 416, .. }) if before > 0 => break,
             found => found?,
         };
-        let (begins, length, body) = found;
+        let (length, Comes { begins, host, body }) = found;
         if begins != part.there {
             part.restart()?;
         }
@@ -83,12 +83,17 @@ pub fn pull_file(
         match broken {
             None => break,
             Some(problem) if attempt == ATTEMPTS || part.there <= before => {
-                return Err(get.unreachable(format!(
-                    "{problem}; {} bytes of {what} are kept and gone on with",
-                    part.there
-                )));
+                return Err(RegistryError::Stopped {
+                    host,
+                    what,
+                    came: part.there,
+                    problem,
+                });
             }
-            Some(_) => {}
+            Some(problem) => tracing::warn!(
+                "`{host}`: {problem}; asking again from byte {} of {what}",
+                part.there
+            ),
         }
     }
     let content = Content {

@@ -11,6 +11,8 @@ use std::path::Path;
 use outhaul_http::Authority;
 use outhaul_kit::text::chain;
 
+use outhaul_kit::url::UrlParts;
+
 use crate::reference::ImageReference;
 
 /// A text that is not one of both forms.
@@ -29,6 +31,8 @@ pub struct RegistryHosts {
     mirrors: BTreeMap<String, Vec<(String, String)>>,
     /// By the host at which a registry answers, under which name its authority was given, from which file, and what is in that.
     authorities: BTreeMap<String, HostAuthority>,
+    /// Hosts that may be this machine although a server leads there, each with the port to which it is limited.
+    allowed: BTreeSet<(String, Option<u16>)>,
 }
 
 /// The authority of one host.
@@ -124,6 +128,32 @@ impl RegistryHosts {
         unused.chain(authorities).collect()
     }
 
+    /// The same, where these hosts may be this machine or its link although a server leads there: those that who runs the program opened.
+    #[must_use]
+    pub fn allowing<'a>(mut self, hosts: impl Iterator<Item = (&'a str, Option<u16>)>) -> Self {
+        let hosts = hosts.map(|(host, port)| (host.to_ascii_lowercase(), port));
+        self.allowed.extend(hosts);
+        self
+    }
+
+    /// Whether who runs the program opened the host of `url`.
+    pub(crate) fn is_allowed(&self, url: &str) -> bool {
+        let Some(parts) = UrlParts::of(url) else {
+            return false;
+        };
+        let usual = if parts.is("https") { 443 } else { 80 };
+        let port = parts.port().map_or(Some(usual), |port| port.parse().ok());
+        let host = parts.host().to_ascii_lowercase();
+        let of_port = port.is_some() && self.allowed.contains(&(host.clone(), port));
+        of_port || self.allowed.contains(&(host, None))
+    }
+
+    /// Whether the image is one of a mirror.
+    pub(crate) fn is_mirror(&self, image: &ImageReference) -> bool {
+        let mut all = self.mirrors.values().flatten();
+        all.any(|(registry, _)| *registry == image.registry)
+    }
+
     /// The image as each mirror of its registry has it, in their order.
     pub(crate) fn mirrors_of(&self, image: &ImageReference) -> Vec<ImageReference> {
         let mirrors = self.mirrors.get(image.host()).into_iter().flatten();
@@ -153,6 +183,7 @@ impl RegistryHosts {
     pub fn and(mut self, other: Self) -> Self {
         self.mirrors.extend(other.mirrors);
         self.authorities.extend(other.authorities);
+        self.allowed.extend(other.allowed);
         self
     }
 }

@@ -13,6 +13,7 @@ pub mod chart;
 pub mod chart_index;
 mod client;
 mod credentials;
+mod elsewhere;
 mod error;
 pub mod file;
 mod hosts;

@@ -395,24 +395,28 @@ impl Pull<'_> {
                 break;
             }
             let before = part.there;
-            let (begins, body) = self.client.blob_at(place, &digest, part.there)?;
-            if begins != part.there {
+            let found = self.client.blob_at(place, &digest, part.there)?;
+            if found.begins != part.there {
                 part.restart()?;
                 has_older = false;
             }
-            let mut body = meter.counts(body);
+            let mut body = meter.counts(found.body);
             match part.fill(&mut body)? {
                 None => break,
                 Some(error) if attempt == ATTEMPTS || part.there <= before => {
-                    return Err(RegistryError::Unreachable {
-                        host: place.host().to_owned(),
-                        problem: format!(
-                            "{error}; {} of {} bytes of {digest} are kept and gone on with",
-                            part.there, content.size
-                        ),
+                    return Err(RegistryError::Stopped {
+                        host: found.host,
+                        what: format!("the {} of `{digest}`, of `{}`,", content.size, self.image),
+                        came: part.there,
+                        problem: error.to_string(),
                     });
                 }
-                Some(error) => tracing::debug!(%digest, %error, "broken off, goes on"),
+                Some(error) => tracing::warn!(
+                    "`{}`: {error}; asking again from byte {} of {} of `{digest}`",
+                    found.host,
+                    part.there,
+                    content.size
+                ),
             }
         }
         let finished = part.finish(&self.cache.path(&digest))?;

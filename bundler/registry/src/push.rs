@@ -11,7 +11,8 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_http::{Method, Response};
 
-use crate::client::{RegistryClient, location, unreachable};
+use crate::client::{RegistryClient, location};
+use crate::elsewhere::Led;
 use crate::error::RegistryError;
 use crate::reference::ImageReference;
 
@@ -30,9 +31,10 @@ impl RegistryClient {
         let url = self.url(repository, &format!("blobs/{digest}"));
         let answer = self.authorized(repository, &what, &mut |authorization| {
             let request = self.http_at(&url).request(Method::HEAD, &url);
-            with(request, authorization)
-                .send()
-                .map_err(|error| unreachable(repository, &error))
+            let request = with(request, authorization);
+            self.send_to(repository, (&url, Led::Itself), request, |request| {
+                request.send()
+            })
         })?;
         match answer.status() {
             404 => Ok(None),
@@ -67,9 +69,10 @@ impl RegistryClient {
         let answer = self.authorized(repository, &what, &mut |authorization| {
             used = authorization.map(str::to_owned);
             let request = self.http_at(&begin).request(Method::POST, &begin);
-            with(request, authorization)
-                .send_bytes(&[])
-                .map_err(|error| unreachable(repository, &error))
+            let request = with(request, authorization);
+            self.send_to(repository, (&begin, Led::Itself), request, |request| {
+                request.send_bytes(&[])
+            })
         })?;
         if answer.status() != 202 {
             return Err(self.not_taken(repository, what, answer));
@@ -87,9 +90,11 @@ impl RegistryClient {
         let authorization = used.as_deref().filter(|_| put.starts_with(&own));
         let request = self.http_at(&put).request(Method::PUT, &put);
         let request = request.header("Content-Type", "application/octet-stream");
-        let answer = with(request, authorization)
-            .send_from(body, content.size)
-            .map_err(|error| unreachable(repository, &error))?;
+        let request = with(request, authorization);
+        let led = (put.as_str(), Led::Uploads(repository.host()));
+        let answer = self.send_to(repository, led, request, |request| {
+            request.send_from(body, content.size)
+        })?;
         match answer.status() {
             201 => Ok(()),
             _ => Err(self.not_taken(repository, what, answer)),
@@ -112,9 +117,10 @@ impl RegistryClient {
         let answer = self.authorized(repository, &what, &mut |authorization| {
             let request = self.http_at(&url).request(Method::PUT, &url);
             let request = request.header("Content-Type", media_type);
-            with(request, authorization)
-                .send_bytes(bytes)
-                .map_err(|error| unreachable(repository, &error))
+            let request = with(request, authorization);
+            self.send_to(repository, (&url, Led::Itself), request, |request| {
+                request.send_bytes(bytes)
+            })
         })?;
         match answer.status() {
             201 => Ok(()),

@@ -154,7 +154,7 @@ impl Args {
         let issued = fleet
             .signing_time(self.issued, clock)
             .map_err(fleet_failure)?;
-        let images = Registries::of(registries, &platform.cache);
+        let images = Registries::of(registries, &platform.cache).allowing(&platform.sources);
         let request = BundleRequest {
             cluster_types: &self.cluster_type,
             out: self.out.as_deref().unwrap_or(Path::new(".")),
@@ -242,7 +242,9 @@ impl Args {
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict, None)?;
-        let images = Registries::of(registries, &platform.cache).only_looks();
+        let images = Registries::of(registries, &platform.cache)
+            .allowing(&platform.sources)
+            .only_looks();
         #[expect(
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"

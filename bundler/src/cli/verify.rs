@@ -390,7 +390,7 @@ fn again(
     let temporary = std::env::temp_dir();
     let mut spool =
         Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let registries = Registries::of(registries, &rendered.cache);
+    let registries = Registries::of(registries, &rendered.cache).allowing(&rendered.sources);
     let mut collector = Collector::new(&sources, &rendered.cache).with_files(&registries);
     let cluster_type = rendered
         .control_plane

@@ -235,7 +235,7 @@ fn bundle(
     let (mirrors, authorities) = (&config.registry_mirrors, &config.registry_cas);
     let hosts = mirrors.clone().and(authorities.clone());
     let user = UserClient::open(hosts).map_err(|error| RoundProblem::of(&error))?;
-    let images = Registries::of(user, &platform.cache);
+    let images = Registries::of(user, &platform.cache).allowing(&platform.sources);
     let request = BundleRequest {
         cluster_types: &[],
         out: &config.out,

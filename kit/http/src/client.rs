@@ -4,17 +4,22 @@
 //! nothing between requests but open connections, and repeats nothing but a `GET` or `HEAD` on a connection that was closed before
 //! an answer began. Each URL is checked before it is used: see [`crate::address`].
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outhaul_kit::url::UrlParts;
 use ureq::http::{self, HeaderValue, Method};
 use ureq::tls::{ClientCert, PrivateKey, RootCerts, TlsConfig};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{AsSendBody, Body};
 
 use crate::address::usable;
 use crate::authority::{self, Authority};
+use crate::body::{BodyReader, LeastRate, worded};
 use crate::error::HttpError;
+use crate::outside::OutsideOnly;
+use crate::unanswered::{is_closed, not_answered};
 
 /// How long things may last; `None` is without its own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +58,9 @@ pub enum Proxy {
     Never,
 }
 
+/// Longest time without a byte, by default.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// How a client behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientSettings<'a> {
@@ -64,6 +72,9 @@ pub struct ClientSettings<'a> {
     pub identity: Option<Identity<'a>>,
     /// Time limits.
     pub limits: TimeLimits,
+    /// Longest time without a byte, of an answer's body as it comes and of a request's as it goes; `None` without a limit of its own. Where
+    /// [`TimeLimits::answer`] is longer that counts, and where only [`TimeLimits::whole`] limits an answer that is the limit for all.
+    pub silence: Option<Duration>,
     /// Most redirects that are followed; with 0 a redirect is an answer. Plain HTTP follows none.
     pub redirects: u32,
     /// Whether a proxy is used.
@@ -71,7 +82,7 @@ pub struct ClientSettings<'a> {
 }
 
 impl<'a> ClientSettings<'a> {
-    /// Careful ones: no redirects, no proxy, 30 s for a connection, 60 s until an answer begins and for its body.
+    /// Careful ones: no redirects, no proxy, 30 s for a connection, 60 s until an answer begins, for its body, and without a byte.
     pub fn new(user_agent: &'a str, authority: Authority<'a>) -> Self {
         Self {
             user_agent,
@@ -83,6 +94,7 @@ impl<'a> ClientSettings<'a> {
                 body: Some(Duration::from_secs(60)),
                 whole: None,
             },
+            silence: Some(SILENCE),
             redirects: 0,
             proxy: Proxy::Never,
         }
@@ -94,8 +106,12 @@ impl<'a> ClientSettings<'a> {
 pub struct Client {
     /// For `https://`.
     tls: ureq::Agent,
+    /// The same for addresses that are neither this machine nor its link; no redirect, no proxy.
+    outside: ureq::Agent,
     /// For this machine: no redirect, no proxy.
     plain: ureq::Agent,
+    /// Longest time without a byte.
+    silence: Option<Duration>,
 }
 
 impl Client {
@@ -105,6 +121,11 @@ impl Client {
     /// [`HttpError`] for certificates and keys that cannot be used.
     pub fn new(settings: &ClientSettings) -> Result<Self, HttpError> {
         let limits = settings.limits;
+        let silence = match (limits.answer, limits.whole) {
+            (Some(answer), _) => settings.silence.map(|silence| silence.max(answer)),
+            (None, Some(_)) => None,
+            (None, None) => settings.silence,
+        };
         let common = || {
             ureq::Agent::config_builder()
                 .user_agent(settings.user_agent)
@@ -112,6 +133,8 @@ impl Client {
                 .timeout_connect(limits.connect)
                 .timeout_recv_response(limits.answer)
                 .timeout_recv_body(limits.body)
+                .timeout_per_read(silence)
+                .timeout_per_write(silence)
                 .timeout_global(limits.whole)
         };
         let identity = settings.identity.map(client_certificate).transpose()?;
@@ -122,6 +145,12 @@ impl Client {
             .client_cert(identity)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .build();
+        let outside = common()
+            .https_only(true)
+            .max_redirects(0)
+            .proxy(None)
+            .tls_config(tls.clone())
+            .build();
         let mut secure = common()
             .https_only(true)
             .max_redirects(settings.redirects)
@@ -131,6 +160,12 @@ impl Client {
         }
         Ok(Self {
             tls: secure.build().into(),
+            outside: ureq::Agent::with_parts(
+                outside,
+                DefaultConnector::default(),
+                OutsideOnly::default(),
+            ),
+            silence,
             plain: common().max_redirects(0).proxy(None).build().into(),
         })
     }
@@ -144,6 +179,8 @@ impl Client {
                 .header("Accept-Encoding", "identity"),
             url: url.to_owned(),
             body_limit: None,
+            least: None,
+            is_outside: false,
         }
     }
 }
@@ -165,6 +202,8 @@ pub struct Request<'a> {
     builder: ureq::http::request::Builder,
     url: String,
     body_limit: Option<Duration>,
+    least: Option<LeastRate>,
+    is_outside: bool,
 }
 
 impl Request<'_> {
@@ -190,6 +229,19 @@ impl Request<'_> {
     /// With another time limit for all of the answer's body.
     pub fn body_limit(mut self, limit: Duration) -> Self {
         self.body_limit = Some(limit);
+        self
+    }
+
+    /// With so many bytes of the answer's body at least in every such time: one that drips is an error.
+    pub fn least_rate(mut self, least: LeastRate) -> Self {
+        self.least = Some(least);
+        self
+    }
+
+    /// To an address that is neither this machine nor its link, checked when the name is resolved: for one that a server named. It follows no
+    /// redirect and uses no proxy, which would resolve the name by itself.
+    pub fn outside_only(mut self) -> Self {
+        self.is_outside = true;
         self
     }
 
@@ -224,19 +276,21 @@ impl Request<'_> {
             builder,
             url,
             body_limit: _,
+            least,
+            is_outside,
         } = self.header("Content-Length", &size.to_string());
         let (canonical, is_tls) = usable(&url).map_err(|expected| HttpError::Url { expected })?;
         let not_sent = |problem: String| HttpError::NotSent {
             url: url.clone(),
             problem,
         };
-        let agent = if is_tls { &client.tls } else { &client.plain };
+        let agent = client.agent(&url, is_tls, is_outside)?;
         let body = ureq::SendBody::from_reader(reader);
         let request = builder.uri(canonical).body(body);
         let request = request.map_err(|_| not_sent("a header of the request is invalid".into()))?;
         let response = agent.run(request);
-        let response = response.map_err(|error| not_answered(&url, &error))?;
-        Ok(Response { url, response })
+        let response = response.map_err(|error| client.not_answered(&url, &error))?;
+        Ok(client.response(url, response, least))
     }
 
     fn run(self, body: impl AsSendBody + Clone, repeatable: bool) -> Result<Response, HttpError> {
@@ -245,13 +299,15 @@ impl Request<'_> {
             builder,
             url,
             body_limit,
+            least,
+            is_outside,
         } = self;
         let (canonical, is_tls) = usable(&url).map_err(|expected| HttpError::Url { expected })?;
         let not_sent = |problem: String| HttpError::NotSent {
             url: url.clone(),
             problem,
         };
-        let agent = if is_tls { &client.tls } else { &client.plain };
+        let agent = client.agent(&url, is_tls, is_outside)?;
         let request = builder.uri(canonical).body(body);
         // Its text would not name the header.
         let request = request.map_err(|_| not_sent("a header of the request is invalid".into()))?;
@@ -264,102 +320,88 @@ impl Request<'_> {
         };
         let response = match send(request.clone()) {
             Err(first) if repeatable && is_closed(&first) => {
-                send(request).map_err(|error| not_answered_twice(&url, &first, &error))?
+                send(request).map_err(|error| client.not_answered_twice(&url, &first, &error))?
             }
-            response => response.map_err(|error| not_answered(&url, &error))?,
+            response => response.map_err(|error| client.not_answered(&url, &error))?,
         };
-        Ok(Response { url, response })
+        Ok(client.response(url, response, least))
     }
 }
 
-/// A request that had no answer.
-fn not_answered(url: &str, error: &ureq::Error) -> HttpError {
-    let (url, problem) = (url.to_owned(), error.to_string());
-    match error {
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            HttpError::Refused { url, problem }
+impl Client {
+    fn response(
+        &self,
+        url: String,
+        response: http::Response<Body>,
+        least: Option<LeastRate>,
+    ) -> Response {
+        Response {
+            url,
+            answer: response,
+            silence: self.silence,
+            least,
         }
-        ureq::Error::Io(error) if is_of_a_certificate(error) => {
-            HttpError::Certificate { url, problem }
-        }
-        error if is_before_a_connection(error) => HttpError::NotSent { url, problem },
-        _ => HttpError::Failed { url, problem },
     }
-}
 
-/// A request that had no answer, and then none again: the server may have got the `first` one, whatever became of the second.
-fn not_answered_twice(url: &str, first: &ureq::Error, error: &ureq::Error) -> HttpError {
-    match not_answered(url, error) {
-        HttpError::Refused { url, problem } | HttpError::NotSent { url, problem } => {
-            let problem = format!("{first}, and then {problem}");
-            HttpError::Failed { url, problem }
+    /// What asks an address.
+    fn agent(&self, url: &str, is_tls: bool, is_outside: bool) -> Result<&ureq::Agent, HttpError> {
+        match (is_tls, is_outside) {
+            (true, false) => Ok(&self.tls),
+            (true, true) => Ok(&self.outside),
+            (false, false) => Ok(&self.plain),
+            // Plain HTTP is for this machine only.
+            (false, true) => Err(HttpError::Inside {
+                url: url.to_owned(),
+                host: UrlParts::of(url)
+                    .map_or("", |parts| parts.host())
+                    .to_owned(),
+                what: "this machine",
+            }),
         }
-        error => error,
     }
-}
 
-/// Whether an error can only come before a connection stands. What may come later, too, is not one: it is safer to take a request for sent.
-/// That a network or a host is unreachable is said of a standing connection only when the kernel gives up sending again, after minutes:
-/// our own time limits end it before.
-fn is_before_a_connection(error: &ureq::Error) -> bool {
-    use io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkUnreachable};
-    match error {
-        ureq::Error::HostNotFound
-        | ureq::Error::ConnectionFailed
-        | ureq::Error::InvalidProxyUrl
-        | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => true,
-        ureq::Error::Io(error) => {
-            [AddrNotAvailable, HostUnreachable, NetworkUnreachable].contains(&error.kind())
-                || is_of_a_lookup(error)
+    /// A request that had no answer.
+    fn not_answered(&self, url: &str, error: &ureq::Error) -> HttpError {
+        let problem =
+            worded(error, self.silence).map_or_else(|| error.to_string(), |s| s.to_string());
+        not_answered(url, error, problem)
+    }
+
+    /// A request that had no answer, and then none again: the server may have got the `first` one, whatever became of the second.
+    fn not_answered_twice(&self, url: &str, first: &ureq::Error, error: &ureq::Error) -> HttpError {
+        match self.not_answered(url, error) {
+            HttpError::Refused { url, problem } | HttpError::NotSent { url, problem } => {
+                let problem = format!("{first}, and then {problem}");
+                HttpError::Failed { url, problem }
+            }
+            error => error,
         }
-        _ => false,
     }
-}
-
-/// Whether a name has no address: the standard library gives that no kind of its own, only this text.
-fn is_of_a_lookup(error: &io::Error) -> bool {
-    let text = error.to_string();
-    text.starts_with("failed to lookup address information")
-}
-
-fn is_of_a_certificate(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
-}
-
-/// Whether the server closed the connection before an answer began.
-fn is_closed(error: &ureq::Error) -> bool {
-    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let closed = [
-        BrokenPipe,
-        ConnectionAborted,
-        ConnectionReset,
-        UnexpectedEof,
-    ];
-    matches!(error, ureq::Error::Io(error) if closed.contains(&error.kind()))
 }
 
 /// What a server answered.
 #[derive(Debug)]
 pub struct Response {
     url: String,
-    response: http::Response<Body>,
+    answer: http::Response<Body>,
+    silence: Option<Duration>,
+    least: Option<LeastRate>,
 }
 
 impl Response {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
-        self.response.status().as_u16()
+        self.answer.status().as_u16()
     }
 
     /// The HTTP status with its name, for people: `404 Not Found`.
     pub fn status_text(&self) -> String {
-        self.response.status().to_string()
+        self.answer.status().to_string()
     }
 
     /// A header's first value, when it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.response.headers().get(name)?.to_str().ok()
+        self.answer.headers().get(name)?.to_str().ok()
     }
 
     /// The body.
@@ -367,9 +409,9 @@ impl Response {
     /// # Errors
     /// [`HttpError::Failed`] when it breaks off, lasts too long, or has more than `max_bytes`.
     pub fn bytes(self, max_bytes: u64) -> Result<Vec<u8>, HttpError> {
-        let Self { url, response } = self;
+        let url = self.url.clone();
         let mut bytes = Vec::new();
-        let reader = response.into_body().into_reader();
+        let reader = self.into_reader();
         let problem = match reader.take(max_bytes + 1).read_to_end(&mut bytes) {
             Ok(_) if bytes.len() as u64 <= max_bytes => return Ok(bytes),
             Ok(_) => format!("the answer has more than {max_bytes} bytes"),
@@ -381,7 +423,7 @@ impl Response {
     /// The beginning of the body as text, at most `max_bytes` of it, for messages about a refusal.
     pub fn excerpt(self, max_bytes: u64) -> String {
         let mut bytes = Vec::new();
-        let reader = self.response.into_body().into_reader();
+        let reader = self.into_reader();
         // What came before it broke off is still worth showing.
         drop(reader.take(max_bytes).read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
@@ -389,7 +431,12 @@ impl Response {
 
     /// The body as it comes. It is not bounded: the caller reads as much as it expects.
     pub fn into_reader(self) -> impl Read + Send + use<> {
-        self.response.into_body().into_reader()
+        BodyReader {
+            inner: self.answer.into_body().into_reader(),
+            silence: self.silence,
+            least: self.least,
+            since: None,
+        }
     }
 }
 

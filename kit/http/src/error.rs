@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use outhaul_kit::durable::FileError;
 
+use crate::body::Stalled;
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +34,16 @@ pub enum HttpError {
     Url {
         /// What is expected instead. The URL is not here: it may hold a password.
         expected: &'static str,
+    },
+    /// An address that leads to this machine or its link, where the request asked for others only.
+    #[error("`{url}` leads to {host}, {what}")]
+    Inside {
+        /// The URL.
+        url: String,
+        /// The host, with its address where the name does not say it.
+        host: String,
+        /// What the address is.
+        what: &'static str,
     },
     /// The certificate that the server shows is not trusted: of another authority, for another name, or not for this day.
     #[error("`{url}`: {problem}")]
@@ -85,8 +97,10 @@ impl HttpError {
     }
 }
 
-/// Whether a body's reader ended because the time for it was over.
+/// Whether a body's reader ended because the time for it was over, or because nothing more came.
 pub fn is_timeout(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-    matches!(inner, Some(ureq::Error::Timeout(_)))
+    let Some(inner) = error.get_ref() else {
+        return false;
+    };
+    matches!(inner.downcast_ref(), Some(ureq::Error::Timeout(_))) || inner.is::<Stalled>()
 }

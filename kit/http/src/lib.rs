@@ -6,12 +6,16 @@
 
 mod address;
 mod authority;
+mod body;
 mod client;
 mod error;
+mod outside;
 mod quoted;
+mod unanswered;
 
 pub use address::{BaseUrl, check_url, is_tls};
 pub use authority::Authority;
+pub use body::LeastRate;
 pub use client::{Client, ClientSettings, Identity, Proxy, Request, Response, TimeLimits};
 pub use error::{HttpError, is_timeout};
 pub use outhaul_kit::url::is_loopback;

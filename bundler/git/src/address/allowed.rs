@@ -5,7 +5,9 @@
 //! says and where it leads are two things; nothing is asked.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};
+use std::net::{IpAddr, ToSocketAddrs as _};
+
+use outhaul_kit::inside::{inside_address, is_this_machine};
 
 use super::{Address, AddressError, Scheme};
 
@@ -14,6 +16,11 @@ use super::{Address, AddressError, Scheme};
 pub struct AllowedHosts(BTreeSet<(String, Option<u16>)>);
 
 impl AllowedHosts {
+    /// The hosts of the list, each with the port to which it is limited.
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, Option<u16>)> {
+        self.0.iter().map(|(host, port)| (host.as_str(), *port))
+    }
+
     /// A list from texts of the form `HOST` or `HOST:PORT`.
     ///
     /// # Errors
@@ -65,8 +72,7 @@ impl AllowedHosts {
             },
             what,
         };
-        let name = address.host.trim_end_matches('.');
-        if name == "localhost" || name.ends_with(".localhost") {
+        if is_this_machine(&address.host) {
             return Err(inside(None, "this machine"));
         }
         let literal = address.host.parse::<IpAddr>().ok();
@@ -88,44 +94,5 @@ impl AllowedHosts {
             return Err(AddressError::Plain { url, scheme });
         }
         Ok(Some(found))
-    }
-}
-
-/// What an address is that only this machine, or its link, can reach.
-fn inside_address(ip: IpAddr) -> Option<&'static str> {
-    match ip {
-        IpAddr::V4(ip) => inside_v4(ip),
-        IpAddr::V6(ip) => inside_v6(ip),
-    }
-}
-
-fn inside_v4(ip: Ipv4Addr) -> Option<&'static str> {
-    match () {
-        () if ip.is_loopback() || ip.octets()[0] == 0 => Some("this machine"),
-        () if ip.is_link_local() => Some("a link-local address"),
-        () if ip.is_multicast() || ip.is_broadcast() => Some("no address of one server"),
-        () => None,
-    }
-}
-
-fn inside_v6(ip: Ipv6Addr) -> Option<&'static str> {
-    let parts = ip.segments();
-    let embedded = || {
-        let [a, b] = parts[6].to_be_bytes();
-        let [c, d] = parts[7].to_be_bytes();
-        inside_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match () {
-        () if ip.is_loopback() || ip.is_unspecified() => Some("this machine"),
-        () if ip.is_unicast_link_local() => Some("a link-local address"),
-        () if ip.is_multicast() => Some("no address of one server"),
-        // IPv4 inside IPv6: mapped, compatible, and through a translator.
-        () if parts[..6] == [0, 0, 0, 0, 0, 0xffff] || parts[..6] == [0; 6] => embedded(),
-        () if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => embedded(),
-        // Where clouds answer for the machine itself.
-        () if parts == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => {
-            Some("the metadata service of a cloud")
-        }
-        () => None,
     }
 }

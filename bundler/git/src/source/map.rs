@@ -181,6 +181,11 @@ impl SourceMap {
         address.is_ok_and(|address| matches!(self.allowed.check(&address), Ok(None)))
     }
 
+    /// The hosts that who runs outhaul opened (`--allow-host`), each with the port to which it is limited.
+    pub fn allowed_hosts(&self) -> impl Iterator<Item = (&str, Option<u16>)> {
+        self.allowed.hosts()
+    }
+
     /// A server that `url` may be fetched from, when a control plane or a workload wrote it.
     ///
     /// # Errors

@@ -5,7 +5,8 @@
 //! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
 //! index has the digest, and only where who runs the program named that host.
 
-use crate::client::{BODY, MAX_REDIRECTS, resolved};
+use crate::client::{BODY, Comes, LEAST, MAX_REDIRECTS, resolved};
+use crate::elsewhere::{Led, unanswered};
 use outhaul_kit::url::{UrlParts, is_https};
 use std::io::Read;
 
@@ -119,23 +120,20 @@ impl<'a> Fetch<'a> {
         Ok(bytes)
     }
 
-    /// A file from byte `from` on, where its server gives out parts: where what comes begins, how much comes, and the bytes.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    pub(crate) fn file(
-        &self,
-        url: &str,
-        from: u64,
-    ) -> Result<(u64, Option<u64>, Box<dyn Read + Send>), RegistryError> {
+    /// A file from byte `from` on, where its server gives out parts: how much comes, and what.
+    pub(crate) fn file(&self, url: &str, from: u64) -> Result<(Option<u64>, Comes), RegistryError> {
         let range = (from > 0).then(|| format!("bytes={from}-"));
-        let answer = self.answer(url, url, true, range.as_deref())?;
+        let (answer, host) = self.answer(url, url, true, range.as_deref())?;
         let begins = if answer.status() == 206 { from } else { 0 };
         let length = answer.header("content-length");
         let length = length.and_then(|length| length.parse().ok());
-        Ok((begins, length, Box::new(answer.into_reader())))
+        let body = Box::new(answer.into_reader());
+        Ok((length, Comes { begins, host, body }))
     }
 
     fn get(&self, url: &str, what: &str, may_leave: bool) -> Result<Response, RegistryError> {
-        self.answer(url, what, may_leave, None)
+        let answered = self.answer(url, what, may_leave, None);
+        answered.map(|(answer, _)| answer)
     }
 
     fn answer(
@@ -144,8 +142,9 @@ impl<'a> Fetch<'a> {
         what: &str,
         may_leave: bool,
         range: Option<&str>,
-    ) -> Result<Response, RegistryError> {
+    ) -> Result<(Response, String), RegistryError> {
         let mut at = url.to_owned();
+        let mut by = None;
         for _ in 0..=MAX_REDIRECTS {
             let host = host_of(&at).unwrap_or_default().to_owned();
             if host != self.host {
@@ -153,9 +152,10 @@ impl<'a> Fetch<'a> {
                     self.wrong(&format!("`{what}`"), format!("is elsewhere: {problem}"))
                 })?;
             }
-            let answer = self.ask(&at, &host, what, range)?;
+            let led = by.as_deref().map_or(Led::Itself, Led::Redirected);
+            let answer = self.ask((&at, led), &host, what, range)?;
             match answer.status() {
-                200 | 206 => return Ok(answer),
+                200 | 206 => return Ok((answer, host)),
                 300..=399 => {
                     let next = next(&answer, &at).ok_or_else(|| {
                         self.wrong(
@@ -170,6 +170,7 @@ impl<'a> Fetch<'a> {
                         return Err(self.elsewhere(what, to, may_leave));
                     }
                     at = next;
+                    by = Some(host);
                 }
                 404 => {
                     return Err(RegistryError::Missing {
@@ -212,18 +213,18 @@ impl<'a> Fetch<'a> {
 
     fn ask(
         &self,
-        url: &str,
+        at: (&str, Led<'_>),
         host: &str,
         what: &str,
         range: Option<&str>,
     ) -> Result<Response, RegistryError> {
-        let answer = self.send(url, None, range)?;
+        let answer = self.send(at, None, range)?;
         if answer.status() != 401 || host != self.host {
             return Ok(answer);
         }
         let asked = answer.header("www-authenticate").and_then(Challenge::parse);
         match (asked, self.client.basic(host)) {
-            (Some(Challenge::Basic), Some(given)) => self.send(url, Some(&given), range),
+            (Some(Challenge::Basic), Some(given)) => self.send(at, Some(&given), range),
             (Some(Challenge::Basic), None) => Ok(answer),
             _ => Err(RegistryError::Denied {
                 host: host.to_owned(),
@@ -235,12 +236,16 @@ impl<'a> Fetch<'a> {
 
     fn send(
         &self,
-        url: &str,
+        (url, led): (&str, Led<'_>),
         given: Option<&str>,
         range: Option<&str>,
     ) -> Result<Response, RegistryError> {
         let request = self.client.http_at(url).request(Method::GET, url);
-        let mut request = request.body_limit(BODY);
+        let mut request = request.body_limit(BODY).least_rate(LEAST);
+        // What may be this machine is known by what was typed: a name may lead elsewhere a moment after it was checked.
+        if !(self.hosts.is_named)(url) {
+            request = request.outside_only();
+        }
         if let Some(range) = range {
             request = request.header("Range", range);
         }
@@ -251,7 +256,7 @@ impl<'a> Fetch<'a> {
             HttpError::Url { expected } => {
                 self.wrong("the address of an archive", format!("is not {expected}"))
             }
-            error => RegistryError::unanswered(&self.host, &error),
+            error => unanswered(host_of(url).unwrap_or(&self.host), led, &error),
         })
     }
 }

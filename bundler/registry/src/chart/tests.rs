@@ -148,8 +148,9 @@ impl Repository {
             name: "app",
             version,
         };
-        let is_named = |url: &str| url.starts_with("http://localhost:");
-        let may_ask = |url: &str| match url.contains(&own) || is_named(url) {
+        // Who runs the program named this machine: else nothing of it is asked.
+        let is_named = |url: &str| url.contains(&own) || url.starts_with("http://localhost:");
+        let may_ask = |url: &str| match is_named(url) {
             true => Ok(()),
             false => Err("no other host is asked".to_owned()),
         };
@@ -293,4 +294,36 @@ fn an_archive_is_fetched_from_another_host_that_was_named_and_compared_with_the_
     );
     let log = repository.log.lock().unwrap().join("\n");
     assert!(log.ends_with("/named "), "{log}");
+}
+
+#[test]
+fn attack_a_file_server_that_leads_to_this_machine_is_not_followed() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let folder = tempfile::tempdir().unwrap();
+    let pem = folder.path().join("none.pem");
+    std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
+    let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
+    let cache = ImageCache::at(folder.path());
+    // The name was checked before, when it led elsewhere.
+    let hosts = Hosts {
+        may_ask: &|_| Ok(()),
+        is_named: &|_| false,
+    };
+    let url = format!("https://localhost:{port}/file");
+    let digest = Digest::of(b"x");
+    let error = crate::pull_file(&client, &cache, &url, digest, &hosts).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains(&format!("`localhost:{port}` leads to")),
+        "{text}"
+    );
+    let help = error.help().unwrap();
+    assert!(
+        help.contains(&format!("`--allow-host localhost:{port}`")),
+        "{help}"
+    );
+    let nobody = listener.accept().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
 }

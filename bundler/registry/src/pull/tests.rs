@@ -18,12 +18,20 @@ enum Lie {
     WantsToken,
     Denies,
     RedirectsToFile,
+    /// After two bytes.
+    Stops,
+    /// What authenticates is at this URL.
+    TokensAt,
+    /// The layer is at this URL.
+    LayerAt,
 }
 
 struct Registry {
     layer: Vec<u8>,
     manifest: Vec<u8>,
     lie: Lie,
+    /// Where it leads, when it lies about that.
+    leads: String,
     log: Mutex<Vec<String>>,
 }
 
@@ -32,6 +40,10 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 impl Registry {
     /// Starts it; ends with the test.
     fn start(lie: Lie) -> (Arc<Self>, ImageReference) {
+        Self::leading(lie, String::new())
+    }
+
+    fn leading(lie: Lie, leads: String) -> (Arc<Self>, ImageReference) {
         let layer: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
         let descriptor = |bytes: &[u8]| serde_json::json!({ "digest": Digest::of(bytes).to_string(), "size": bytes.len() });
         let manifest = serde_json::json!({
@@ -41,6 +53,7 @@ impl Registry {
             layer,
             manifest: manifest.to_string().into_bytes(),
             lie,
+            leads,
             log: Mutex::default(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -87,6 +100,11 @@ impl Registry {
             let token = br#"{"token":"secret"}"#;
             return say("200 OK", token, token.len());
         }
+        if self.lie == Lie::TokensAt {
+            let realm = &self.leads;
+            let ask = format!("401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"{realm}\"");
+            return say(&ask, b"", 0);
+        }
         if self.lie == Lie::Denies || (self.lie == Lie::WantsToken && !is_known) {
             let ask = format!(
                 "401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"http://127.0.0.1:{port}/token\",service=\"x\""
@@ -116,6 +134,21 @@ impl Registry {
                     say("206 Partial Content", rest, rest.len());
                 }
             },
+            (_, Lie::LayerAt) if is_layer => {
+                let to = format!("307 Temporary Redirect\r\nLocation: {}", self.leads);
+                say(&to, b"", 0);
+            }
+            (_, Lie::Stops) if is_layer => {
+                let from = range.unwrap_or_default();
+                let status = if range.is_some() {
+                    "206 Partial Content"
+                } else {
+                    "200 OK"
+                };
+                say(status, &layer[from..from + 2], layer.len() - from);
+                // Until the client is gone; the next one is answered meanwhile.
+                std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+            }
             (_, Lie::RedirectsToFile) if is_layer => {
                 say(
                     "307 Temporary Redirect\r\nLocation: file:///etc/passwd",
@@ -307,4 +340,105 @@ fn a_tag_that_is_not_there_is_named() {
     .unwrap_err();
     assert!(error.to_string().contains("has no `team/app:9`"), "{error}");
     assert!(!error.is_environment());
+}
+
+#[test]
+fn attack_a_registry_that_stops_inside_a_layer_is_asked_again_and_then_given_up() {
+    let (registry, image) = Registry::start(Lie::Stops);
+    let folder = tempfile::tempdir().unwrap();
+    let pem = folder.path().join("none.pem");
+    std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
+    let pause = std::time::Duration::from_millis(200);
+    let client = RegistryClient::patient(Credentials::default(), Some(&pem), pause).unwrap();
+    let cache = ImageCache::at(folder.path());
+    let error = pull(&client, &cache, &image, None, &Platforms::default()).unwrap_err();
+    let text = error.to_string();
+    let layer = Digest::of(&registry.layer);
+    for part in [
+        format!(
+            "`{}` sent 10 bytes of the 200000 of `{layer}`",
+            image.registry
+        ),
+        "no byte came for".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{text}");
+    }
+    assert!(error.is_environment() && error.help().unwrap().contains("run it again"));
+    let log = registry.log.lock().unwrap();
+    let asked: Vec<_> = log
+        .iter()
+        .filter(|line| line.contains(&layer.to_string()))
+        .collect();
+    assert_eq!(asked.len(), ATTEMPTS, "{log:?}");
+    assert!(asked[ATTEMPTS - 1].ends_with(" from 8"), "{log:?}");
+    let part = cache.path(&layer).with_extension("part");
+    assert_eq!(std::fs::read(part).unwrap(), registry.layer[..10]);
+}
+
+/// What pulling says, of a registry that leads to `leads` in its way; `--allow-host` has these hosts.
+fn led(lie: Lie, leads: &str, allowed: &[(&str, Option<u16>)]) -> (String, String) {
+    let (_registry, image) = Registry::leading(lie, leads.to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    let pem = folder.path().join("none.pem");
+    std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
+    let hosts = crate::RegistryHosts::default().allowing(allowed.iter().copied());
+    let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
+    let client = client.with_hosts(hosts).unwrap();
+    let cache = ImageCache::at(folder.path());
+    let error = pull(&client, &cache, &image, None, &Platforms::default()).unwrap_err();
+    (error.to_string(), image.registry)
+}
+
+#[test]
+fn attack_a_registry_that_leads_to_this_machine_or_its_link_is_not_followed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for (lie, how, host, scheme) in [
+        (Lie::LayerAt, "redirects there", "127.0.0.1", "https"),
+        (
+            Lie::LayerAt,
+            "redirects there",
+            "[::ffff:127.0.0.1]",
+            "https",
+        ),
+        (Lie::LayerAt, "redirects there", "localhost", "https"),
+        (Lie::LayerAt, "redirects there", "169.254.169.254", "https"),
+        (Lie::TokensAt, "has its tokens there", "127.0.0.1", "https"),
+        (Lie::TokensAt, "has its tokens there", "127.0.0.1", "http"),
+        (
+            Lie::TokensAt,
+            "has its tokens there",
+            "169.254.169.254",
+            "https",
+        ),
+    ] {
+        let (text, registry) = led(lie, &format!("{scheme}://{host}:{port}/x"), &[]);
+        assert!(
+            text.starts_with(&format!("`{host}:{port}` leads to ")),
+            "{text}"
+        );
+        let by = format!("which is not asked; `{registry}` {how}");
+        assert!(text.ends_with(&by), "{text}");
+    }
+    let nobody = listener.accept().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_named_with_who_led_there() {
+    let closed = unreachable().registry;
+    let port = closed.rsplit(':').next().unwrap().parse().ok();
+    for (lie, how) in [
+        (Lie::LayerAt, "redirects there"),
+        (Lie::TokensAt, "has its tokens there"),
+    ] {
+        let allowed = [("127.0.0.1", port)];
+        let (text, registry) = led(lie, &format!("https://{closed}/x"), &allowed);
+        assert!(
+            text.starts_with(&format!("cannot reach `{closed}`: ")),
+            "{text}"
+        );
+        assert!(text.ends_with(&format!("; `{registry}` {how}")), "{text}");
+    }
 }

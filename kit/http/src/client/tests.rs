@@ -242,3 +242,78 @@ fn a_request_that_was_sent_is_distinguished_from_one_that_was_not() {
         "{unknown:?}"
     );
 }
+
+/// A server that answers `head` and nothing more, until the client is gone.
+fn serve_and_stop(head: &'static str) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    (url, thread)
+}
+
+#[test]
+fn attack_a_body_that_stops_ends_after_the_longest_pause() {
+    let silence = Some(Duration::from_millis(200));
+    let mut settings = ClientSettings::new("test/1", Authority::Nobody);
+    (settings.silence, settings.limits.answer) = (silence, silence);
+    // What limits the whole body would end it much later.
+    settings.limits.body = Some(Duration::from_secs(3600));
+    let (url, thread) = serve_and_stop("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n12");
+    let client = Client::new(&settings).unwrap();
+    let answer = client.request(Method::GET, &url).send().unwrap();
+    let mut bytes = Vec::new();
+    let error = answer.into_reader().read_to_end(&mut bytes).unwrap_err();
+    assert_eq!(
+        (bytes.as_slice(), error.to_string().as_str()),
+        (&b"12"[..], "no byte came for 0 s")
+    );
+    assert!(crate::is_timeout(&error), "{error:?}");
+    drop(client);
+    thread.join().unwrap();
+}
+
+#[test]
+fn attack_a_body_that_drips_ends_where_too_little_came() {
+    let (url, thread) = serve("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n12");
+    let least = LeastRate {
+        bytes: 3,
+        within: Duration::ZERO,
+    };
+    let client = client();
+    let answer = client.request(Method::GET, &url).least_rate(least).send();
+    let error = answer.unwrap().bytes(2).unwrap_err().to_string();
+    assert!(error.contains("only 2 bytes came in 0 s"), "{error}");
+    thread.join().unwrap();
+}
+
+#[test]
+fn attack_an_address_that_leads_to_this_machine_is_not_connected_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = client();
+    for (host, scheme) in [
+        ("127.0.0.1", "https"),
+        ("127.0.0.1", "http"),
+        ("[::ffff:127.0.0.1]", "https"),
+        ("localhost", "https"),
+        ("169.254.169.254", "https"),
+        // However it is spelled, the resolver decides what it is.
+        ("127.1", "https"),
+        ("2130706433", "https"),
+    ] {
+        let url = format!("{scheme}://{host}:{port}/");
+        let request = client.request(Method::GET, &url).outside_only();
+        let error = request.send().unwrap_err();
+        assert!(
+            matches!(error, HttpError::Inside { .. }),
+            "{url}: {error:?}"
+        );
+    }
+    let error = listener.accept().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+}

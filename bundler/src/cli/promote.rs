@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outhaul_bundle::hub_api::CheckRule;
+use outhaul_bundle::hub_api::{CheckRule, SiteDecision, SiteStatus};
 use outhaul_kit::console;
 use serde_json::json;
 
@@ -251,8 +251,17 @@ impl Args {
                  passed --by WHO`, or over HTTP (`POST /api/v1/checks`, with a token of scope `check`), and run it again"
             ));
         }
-        // Of reports no check says anything.
-        if checks.is_empty() || !others.is_empty() {
+        let is_split = |site: &SiteDecision| site.standing == SiteStatus::Conflict;
+        let mut unwell =
+            (decision.sites.iter()).filter(|site| site.standing != SiteStatus::Confirmed);
+        if decision.sites.iter().any(is_split) {
+            failure = failure.help(
+                "choose which of two machines is the site: the command of its reason, with `--by NAME --reason TEXT`; then run it again",
+            );
+        }
+        // Of reports no check says anything, and no report ends a conflict.
+        let by_reports = decision.sites.is_empty() || !unwell.all(is_split);
+        if (checks.is_empty() || !others.is_empty()) && by_reports {
             failure = failure.help(
                 "import the missing reports, or waive a site (`outhaul-hub waive`), and run it again",
             );

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_gate::audit::Recorded;
-use outhaul_gate::conflict;
+use outhaul_gate::conflict::{self, Reported};
 use outhaul_gate::facts::{
     Act, ActKind, Conflict, DesiredAssignment, DesiredBundle, Restored, SiteState,
 };
@@ -348,16 +348,22 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Th
     let at_ms = then.at_ms;
     let acts = export.acts.iter().filter(|act| then.knows(act));
     let choice = conflict::choice(acts, &state.site, state.enrolled_ms);
-    let mut began: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut reported: BTreeMap<String, Reported> = BTreeMap::new();
     for one in known.iter().filter(|one| one.received_ms <= at_ms) {
-        let at = began
-            .entry(one.report.epoch.as_str())
-            .or_insert(one.received_ms);
-        *at = one.received_ms.min(*at);
+        let at = reported
+            .entry(one.report.epoch.to_string())
+            .or_insert(Reported {
+                first_ms: one.received_ms,
+                last_ms: one.received_ms,
+            });
+        at.first_ms = one.received_ms.min(at.first_ms);
+        at.last_ms = one.received_ms.max(at.last_ms);
     }
-    let aside = conflict::set_aside(began.iter().map(|(name, ms)| (*name, *ms)), choice);
+    let starts = reported.iter();
+    let starts = starts.map(|(name, at)| (name.as_str(), at.first_ms));
+    let aside = conflict::set_aside(starts, choice);
     // Where all of them are, the newest still shows what was seen last.
-    let some_left = began.keys().any(|epoch| !aside.contains(*epoch));
+    let some_left = reported.keys().any(|epoch| !aside.contains(epoch));
     let is_left = |one: &&SeenReport| !some_left || !aside.contains(one.report.epoch.as_str());
     let left: Vec<SeenReport> = known.iter().filter(is_left).cloned().collect();
     fold::present(state, &left, removed_of(export, &state.site), at_ms);
@@ -367,12 +373,7 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Th
         .filter(|(_, one)| one.site == state.site && one.conflict.received_ms <= at_ms)
         .map(|(_, one)| one.conflict.clone())
         .collect();
-    state.conflict = conflict::open(
-        &seen,
-        state.enrolled_ms,
-        choice,
-        began.values().max().copied(),
-    );
+    state.conflict = conflict::open(&seen, state.enrolled_ms, choice, &reported);
 }
 
 /// The reports of a site that the hub states to keep no longer.

@@ -4,7 +4,7 @@
 //! and what people chose. What goes out: the conflict that is open, if one is, and which numberings are not the site's.
 //! Neither machine counts at a gate until somebody chose. It decides nothing, and reads no clock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{Act, ActKind, Conflict};
 use crate::{short, time};
@@ -23,6 +23,21 @@ impl Conflict {
     }
 }
 
+/// The same sentence with its commands as they can be typed. Decisions on record keep the short form, by which they are recomputed.
+pub fn typeable(sentence: &str) -> String {
+    let Some((_, command)) = sentence.split_once("`outhaul-hub choose ") else {
+        return sentence.to_owned();
+    };
+    let site = command.split(' ').next().unwrap_or_default();
+    let other = format!("{WHO} for the machine on record, `outhaul-hub choose {site} --digest ");
+    sentence
+        .replace("` for the machine on record, `--digest ", &other)
+        .replace("` for the other", &format!("{WHO} for the other"))
+}
+
+/// What each choice needs besides.
+const WHO: &str = " --by NAME --reason TEXT`";
+
 /// The first digits of a digest, as `choose` takes them.
 pub fn short_digest(digest: &str) -> String {
     short(digest)
@@ -39,22 +54,42 @@ pub fn choice<'a>(
         .max_by_key(|act| act.id)
 }
 
+/// When a site's numberings were reported, milliseconds since 1970 by the hub's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// Their first report.
+    pub first_ms: i64,
+    /// Their last one.
+    pub last_ms: i64,
+}
+
 /// The conflict that is open: one that came since the last choice, or the chosen one while that machine has begun no
-/// numbering of its own. `seen` come in the order in which they were received; `newest_start_ms` is when the epoch that
-/// began last did.
+/// numbering of its own. What a machine reports that was not chosen is one until the chosen machine reports again: it may be
+/// switched off. `seen` come in the order in which they were received; `reported` has each epoch.
 pub fn open(
     seen: &[Conflict],
     enrolled_ms: i64,
     choice: Option<&Act>,
-    newest_start_ms: Option<i64>,
+    reported: &BTreeMap<String, Reported>,
 ) -> Option<Conflict> {
     let mut since = seen.iter().filter(|one| one.received_ms >= enrolled_ms);
     let Some(choice) = choice else {
         return since.next().cloned();
     };
-    if let Some(new) = since.clone().find(|one| one.received_ms > choice.at_ms) {
+    let starts = reported.iter();
+    let starts = starts.map(|(epoch, at)| (epoch.as_str(), at.first_ms));
+    let aside = set_aside(starts, Some(choice));
+    let left = reported.iter().filter(|(epoch, _)| !aside.contains(*epoch));
+    let last_ms = left.map(|(_, at)| at.last_ms).max();
+    let is_over = |one: &Conflict| {
+        let of_another = Some(&one.on_record) == choice.chosen.as_ref();
+        of_another && aside.contains(&one.epoch) && last_ms.is_some_and(|ms| ms > one.received_ms)
+    };
+    let is_new = |one: &&Conflict| one.received_ms > choice.at_ms && !is_over(one);
+    if let Some(new) = since.clone().find(is_new) {
         return Some(new.clone());
     }
+    let newest_start_ms = reported.values().map(|at| at.first_ms).max();
     let waits = choice.epoch.is_none() && newest_start_ms.is_none_or(|ms| ms <= choice.at_ms);
     waits
         .then(|| since.find(|one| Some(&one.digest) == choice.chosen.as_ref()))
@@ -83,4 +118,78 @@ pub fn set_aside<'a>(
         })
         .map(|(epoch, _)| epoch.to_owned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: i64 = 1_000;
+
+    fn seen(epoch: &str, on_record: &str, received_ms: i64) -> Conflict {
+        Conflict {
+            epoch: epoch.into(),
+            number: 7,
+            digest: "sha256:bbbbbbbbbbbbbbbb".into(),
+            on_record: on_record.into(),
+            reason: "r".into(),
+            via: "x".into(),
+            received_ms,
+        }
+    }
+
+    fn choice(epoch: Option<&str>) -> Act {
+        Act {
+            site: Some("edge".into()),
+            chosen: Some("sha256:aaaaaaaaaaaaaaaa".into()),
+            epoch: epoch.map(str::to_owned),
+            ..Act::new(ActKind::Choose, "ann", "r", AT)
+        }
+    }
+
+    fn reported(epochs: &[(&str, i64, i64)]) -> BTreeMap<String, Reported> {
+        let one = |(epoch, first_ms, last_ms): &(&str, i64, i64)| {
+            let (first_ms, last_ms) = (*first_ms, *last_ms);
+            ((*epoch).to_owned(), Reported { first_ms, last_ms })
+        };
+        epochs.iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_chosen_numbering_that_is_on_record_counts_at_once() {
+        let before = [seen("old", "sha256:aaaa", 10)];
+        let both = reported(&[("old", 1, 20), ("new", 30, 40)]);
+        assert_eq!(open(&before, 0, Some(&choice(Some("new"))), &both), None);
+        let starts = [("old", 1), ("new", 30)];
+        let aside = set_aside(starts.into_iter(), Some(&choice(Some("new"))));
+        assert_eq!(aside, BTreeSet::from(["old".to_owned()]));
+    }
+
+    #[test]
+    fn what_the_other_machine_reports_is_a_conflict_until_the_chosen_one_reports() {
+        let chosen = choice(Some("old"));
+        let since = [seen("new", "sha256:aaaaaaaaaaaaaaaa", AT + 50)];
+        for (last_ms, is_open) in [(20, true), (AT + 50, true), (AT + 51, false)] {
+            let both = reported(&[("old", 1, last_ms), ("new", 30, AT + 50)]);
+            let found = open(&since, 0, Some(&chosen), &both);
+            assert_eq!(found.is_some(), is_open, "{last_ms}");
+        }
+        // A contradiction inside the chosen numbering stays one.
+        let inside = [seen("old", "sha256:aaaaaaaaaaaaaaaa", AT + 50)];
+        let later = reported(&[("old", 1, AT + 99)]);
+        assert!(open(&inside, 0, Some(&chosen), &later).is_some());
+    }
+
+    #[test]
+    fn the_commands_of_a_sentence_can_be_typed() {
+        let text = typeable(&seen("old", "sha256:aaaaaaaaaaaaaaaa", 10).sentence("edge"));
+        let end = "--by NAME --reason TEXT` for the";
+        for command in [
+            format!("`outhaul-hub choose edge --digest aaaaaaaaaaaa {end} machine on record"),
+            format!("`outhaul-hub choose edge --digest bbbbbbbbbbbb {end} other"),
+        ] {
+            assert!(text.contains(&command), "{text}");
+        }
+        assert_eq!(typeable("anything else"), "anything else");
+    }
 }

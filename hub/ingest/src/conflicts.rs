@@ -53,7 +53,7 @@ pub(crate) fn found<'a>(
 }
 
 /// Looks whether a new report shows two machines, though it fits its own numbering: an earlier numbering goes on after a
-/// later one began, or a numbering begins that nobody expects after somebody chose.
+/// later one began, a numbering begins that nobody expects after somebody chose, or one goes on that somebody set aside.
 pub(crate) fn look(
     known: &mut BatchStore<'_, '_>,
     verified: Verified<'_>,
@@ -61,6 +61,10 @@ pub(crate) fn look(
 ) -> Result<(), StoreError> {
     let report = verified.report;
     let epoch = known.epoch(report)?;
+    let set_aside_ms = epoch.as_ref().and_then(|epoch| epoch.set_aside_ms);
+    if let Some(chosen_ms) = set_aside_ms.filter(|ms| report.at.wall_ms > *ms) {
+        return not_chosen(known, verified, site, chosen_ms);
+    }
     let is_alone = epoch.as_ref().is_some_and(|epoch| epoch.is_only);
     let is_last = epoch.is_some_and(|epoch| epoch.is_last);
     // As most reports are: of the newest numbering, which began before.
@@ -114,4 +118,32 @@ pub(crate) fn look(
         conflict::short_digest(choice.chosen.as_deref().unwrap_or_default())
     );
     add(choice.chosen.unwrap_or_default(), reason)
+}
+
+/// The entry for a report of a machine that was not chosen, made since: it still runs, and the one that was chosen may not.
+fn not_chosen(
+    known: &mut BatchStore<'_, '_>,
+    verified: Verified<'_>,
+    site: &Registration,
+    chosen_ms: i64,
+) -> Result<(), StoreError> {
+    let batch = known.batch();
+    let session = known.of_site(&site.site)?;
+    let choice = session.choice_of(&site.site, site.enrolled_ms)?;
+    let Some(choice) = choice.filter(|choice| choice.at_ms == chosen_ms) else {
+        return Ok(());
+    };
+    let chosen = choice.chosen.unwrap_or_default();
+    let contradiction = Contradiction {
+        reason: format!(
+            "report {} of numbering `{}` was made after {} chose the machine of report {}, which is another one and has not reported \
+             since",
+            verified.report.number,
+            verified.report.epoch,
+            choice.by,
+            conflict::short_digest(&chosen)
+        ),
+        on_record: chosen,
+    };
+    session.add_conflict(&found(batch, verified, &contradiction))
 }

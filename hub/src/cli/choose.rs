@@ -21,7 +21,7 @@ const LEAST_DIGITS: usize = 8;
 /// A hub that gets reports of two machines with one site's key, or of one that was restored from a copy, counts neither
 /// at a gate. Look at both, switch one off, and name a report of the other by its digest, as `outhaul-hub sites` prints
 /// it. Where the machine that you choose is not the one on record, bring it this hub's acknowledgement (`outhaul-hub acks
-/// STICK`): it begins a numbering of its own, and counts from its next reports on. Another choice replaces one that was wrong.
+/// STICK`): it begins a numbering of its own, and counts from its next reports on; one that has begun already counts at once. Another choice replaces one that was wrong.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub choose drone-17 --digest 4be1c0b2a9d3 --by alice --reason \
@@ -46,8 +46,13 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
-    let (id, act) = hub.store.write(|session| {
-        let chosen = named(session, args)?;
+    let (id, act, after) = hub.store.write(|session| {
+        let mut chosen = named(session, args)?;
+        let after = match chosen.epoch {
+            Some(_) => None,
+            None => session.renumbered(&args.site, &chosen.digest)?,
+        };
+        chosen.epoch = chosen.epoch.or_else(|| after.clone());
         let act = Act {
             site: Some(args.site.clone()),
             chosen: Some(chosen.digest),
@@ -56,7 +61,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         };
         let id = session.add_act(&act)?;
         session.set_epochs_aside(&act)?;
-        Ok::<_, HubError>((id, act))
+        Ok::<_, HubError>((id, act, after))
     })?;
     let digest = act.chosen.as_deref().unwrap_or_default();
     match common.output {
@@ -69,7 +74,11 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             args.site
         )),
     }
-    if act.epoch.is_none() {
+    if let Some(epoch) = &after {
+        print::talk(&format!(
+            "note: reports of that machine were refused; it numbered them anew as `{epoch}`, which is on record and counts from now on"
+        ));
+    } else if act.epoch.is_none() {
         print::talk(&format!(
             "note: that machine's reports were refused until now. Bring it this hub's acknowledgement (`outhaul-hub acks \
              STICK`, or its connection): it starts a new numbering. Until its reports come in `{}` does not count",

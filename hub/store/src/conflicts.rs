@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::report::Report;
-use outhaul_gate::conflict;
+use outhaul_gate::conflict::{self, Reported};
 use outhaul_gate::facts::{Act, ActKind, Conflict, Restored};
 
 use super::{Session, StoreError, from_sql, to_sql};
@@ -48,7 +48,7 @@ pub struct NamedReport {
 #[derive(Debug, Default)]
 struct Seen {
     conflicts: Vec<Conflict>,
-    newest_start_ms: Option<i64>,
+    reported: BTreeMap<String, Reported>,
     enrolled_ms: i64,
 }
 
@@ -113,10 +113,10 @@ impl Session<'_> {
         let choices = self.choices()?;
         let mut open = BTreeMap::new();
         for (name, mut site) in seen {
-            site.newest_start_ms = self.epoch_starts(&name)?.into_values().max();
+            site.reported = self.epochs_reported(&name)?;
             let choice = conflict::choice(choices.iter(), &name, site.enrolled_ms);
-            let (seen, start) = (&site.conflicts, site.newest_start_ms);
-            if let Some(found) = conflict::open(seen, site.enrolled_ms, choice, start) {
+            let (seen, reported) = (&site.conflicts, &site.reported);
+            if let Some(found) = conflict::open(seen, site.enrolled_ms, choice, reported) {
                 open.insert(name, found);
             }
         }
@@ -141,10 +141,22 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn epoch_starts(&self, site: &str) -> Result<BTreeMap<String, i64>, StoreError> {
+        let reported = self.epochs_reported(site)?.into_iter();
+        Ok(reported.map(|(epoch, at)| (epoch, at.first_ms)).collect())
+    }
+
+    /// When the hub received the first and the last report of each epoch of a site.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn epochs_reported(&self, site: &str) -> Result<BTreeMap<String, Reported>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT epoch, MIN(received_ms) FROM reports WHERE site = $1 GROUP BY epoch",
+            "SELECT epoch, MIN(received_ms), MAX(received_ms) FROM reports WHERE site = $1 GROUP BY epoch",
         )?;
-        let rows = query.query_map(params![site], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = query.query_map(params![site], |row| {
+            let (first_ms, last_ms) = (row.get(1)?, row.get(2)?);
+            Ok((row.get(0)?, Reported { first_ms, last_ms }))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

@@ -42,6 +42,7 @@ mod place;
 mod refusals;
 mod refused;
 mod removed;
+mod renumbered;
 mod reports;
 mod requests;
 mod retention;

@@ -26,6 +26,8 @@ pub struct KnownEpoch {
     pub is_last: bool,
     /// Whether no other one is.
     pub is_only: bool,
+    /// When somebody chose another machine than the one that reports under it, milliseconds since 1970.
+    pub set_aside_ms: Option<i64>,
 }
 
 /// A site and one of its numberings.
@@ -151,7 +153,8 @@ impl Session<'_> {
                     CASE WHEN EXISTS (SELECT 1 FROM epochs o WHERE o.site = e.site AND o.ordinal > e.ordinal)
                          THEN 0 ELSE 1 END,
                     CASE WHEN EXISTS (SELECT 1 FROM epochs o WHERE o.site = e.site AND o.epoch <> e.epoch)
-                         THEN 0 ELSE 1 END
+                         THEN 0 ELSE 1 END,
+                    e.set_aside_ms
                FROM {keys} LEFT JOIN epochs e ON e.site = v.column1 AND e.epoch = v.column2";
         let mut found = BTreeMap::new();
         self.of_each(text, &texts(epochs), |row| {
@@ -163,6 +166,7 @@ impl Session<'_> {
                     rekeyed_at: row.get::<_, Option<i64>>(3)?.map(from_sql),
                     is_last: row.get(4)?,
                     is_only: row.get(5)?,
+                    set_aside_ms: row.get(6)?,
                 }),
             };
             found.insert((row.get(0)?, row.get(1)?), epoch);

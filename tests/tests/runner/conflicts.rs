@@ -120,21 +120,32 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
     assert_ne!(at_gate(&fixture), "conflict");
     let machine = row(&fixture)["newest_report"].as_u64().unwrap();
     assert_ne!(machine, before, "the state is that of the chosen machine");
-    // A wrong choice is replaced by another one.
-    assert_eq!(choose(&fixture, &other).code, Some(0));
-    assert_eq!(
-        at_gate(&fixture),
-        "conflict",
-        "it has begun no numbering since"
+    // A wrong choice is replaced by another one; the new numbering of the other machine is on record, and counts at once.
+    let replaced = choose(&fixture, &other);
+    assert_eq!(replaced.code, Some(0));
+    assert!(
+        replaced.stderr.contains("it numbered them anew"),
+        "{}",
+        replaced.everything()
     );
+    assert_ne!(at_gate(&fixture), "conflict");
+    assert_ne!(row(&fixture)["newest_report"], machine);
     assert_eq!(choose(&fixture, &on_record).code, Some(0));
     assert_eq!(row(&fixture)["newest_report"], machine);
     // What the copy reports from now on is kept and changes nothing; what the machine reports does.
     hold(&fixture, "copy", "and again");
     assert_eq!(there_and_back(&fixture, "copy").code, Some(0));
     assert_eq!(row(&fixture)["newest_report"], machine);
+    // Until the machine reports, it may be the one that was switched off.
+    assert_eq!(at_gate(&fixture), "conflict");
+    let text = row(&fixture)["conflict"].to_string();
+    assert!(
+        text.contains("which is another one and has not reported since"),
+        "{text}"
+    );
     hold(&fixture, "edge-1", "goes on");
     assert_eq!(there_and_back(&fixture, "edge-1").code, Some(0));
+    assert_ne!(at_gate(&fixture), "conflict");
     let after = row(&fixture);
     assert!(
         after["newest_report"].as_u64().unwrap() > machine,
@@ -148,6 +159,35 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
         "{acts}"
     );
     // What people decided about it is part of what an auditor gets.
+    result(&fixture, &["audit", "export", "gates.audit"]);
+    let mut audit = fixture.command(&program("outhaul-audit").unwrap());
+    let root = fixture.path("fleet/metadata/1.root.json");
+    let audit = audit.args(["verify", "gates.audit", "--root"]).arg(root);
+    let audited = run(audit).unwrap();
+    assert_eq!(audited.code, Some(0), "{}", audited.everything());
+}
+
+#[test]
+fn attack_a_site_restored_from_an_older_copy_is_chosen_after_it_numbered_its_reports_anew() {
+    let fixture = two_machines();
+    hold(&fixture, "copy", "numbered anew");
+    assert_eq!(there_and_back(&fixture, "copy").code, Some(0));
+    assert_eq!(at_gate(&fixture), "conflict");
+    let [_, other] = digests(&fixture);
+    let chosen = choose(&fixture, &other);
+    assert_eq!(chosen.code, Some(0), "{}", chosen.everything());
+    let said = "it numbered them anew as `";
+    assert!(chosen.stderr.contains(said), "{}", chosen.everything());
+    assert_ne!(at_gate(&fixture), "conflict");
+    // The machine that was on record before goes on: nobody may take the site for it.
+    let newest = row(&fixture)["newest_report"].clone();
+    hold(&fixture, "edge-1", "is not switched off");
+    assert_eq!(there_and_back(&fixture, "edge-1").code, Some(0));
+    assert_eq!(row(&fixture)["newest_report"], newest);
+    assert_eq!(at_gate(&fixture), "conflict");
+    hold(&fixture, "copy", "goes on");
+    assert_eq!(there_and_back(&fixture, "copy").code, Some(0));
+    assert_ne!(at_gate(&fixture), "conflict");
     result(&fixture, &["audit", "export", "gates.audit"]);
     let mut audit = fixture.command(&program("outhaul-audit").unwrap());
     let root = fixture.path("fleet/metadata/1.root.json");

@@ -23,6 +23,7 @@ pub mod fake;
 pub mod fleet;
 pub mod hub_api;
 pub mod index;
+pub mod json_object;
 pub mod limits;
 mod member;
 pub mod name;

@@ -69,6 +69,9 @@ pub struct Imported {
     /// The files of these, by their bytes.
     #[serde(skip)]
     refused_bytes: Vec<RefusedBytes>,
+    /// Digests of files that this import refused first: another file with the same bytes is new, too.
+    #[serde(skip)]
+    refused_first: BTreeSet<String>,
     /// Acknowledgement files written.
     pub acks: Vec<String>,
     /// Why acknowledgements could not be written.

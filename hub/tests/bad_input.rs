@@ -365,6 +365,18 @@ fn a_damaged_file_that_stays_on_the_stick_is_told_and_hides_nothing_that_comes_l
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
     let rows = store.read(|session| session.refusals(9)).unwrap();
     assert_eq!((rows.len(), rows[0].times), (1, 1), "{rows:?}");
+    // Two files with the same bytes, both for the first time, are both new; later both are known.
+    let two = hub.path("two");
+    fs::create_dir_all(&two).unwrap();
+    for name in ["a.reports", "b.reports"] {
+        fs::write(two.join(name), "x").unwrap();
+    }
+    for known in [false, true] {
+        let both = hub.run(&["import", two.to_str().unwrap(), "--output", "json"]);
+        let refused = read(&both)["result"]["refused"].clone();
+        let told: Vec<_> = (0..2).map(|at| refused[at]["known"].clone()).collect();
+        assert_eq!(told, [known, known], "{refused}");
+    }
     // Other bytes are reported again.
     damaged[middle] ^= 3;
     fs::write(stick.join("old.reports"), &damaged).unwrap();

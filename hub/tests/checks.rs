@@ -110,6 +110,12 @@ fn a_gate_waits_for_the_outcome_of_a_pipeline_and_an_export_recomputes_each_deci
     assert!(lines[0].contains(FORMAT_7), "{}", lines[0]);
     let audit = audited(&centre, &lines);
     assert_eq!(audit.problems, []);
+    let entries = "who entered each of 5 entries about gates: 4 outcomes of checks, 1 withdrawal";
+    assert!(
+        audit.taken_from_the_hub.iter().any(|one| one == entries),
+        "{:?}",
+        audit.taken_from_the_hub
+    );
     let verdicts: Vec<_> = audit
         .decisions
         .iter()
@@ -222,11 +228,17 @@ fn who_has_no_token_for_it_and_what_is_no_outcome_are_refused_and_leave_no_entry
         with("detail", "x".repeat(1025).into()),
         with("digest", "sha256:1".into()),
         with("by", "ann".into()),
+        json!([]),
+        json!(["dev", OLD, "scan", "passed"]),
     ] {
         let (status, answer) = post(&server, &ci, &wrong);
         assert_eq!(status, 422, "{wrong}: {answer}");
         let answer: ErrorAnswer = serde_json::from_value(answer).unwrap();
         assert_eq!(answer.rule.as_deref(), Some("check"));
+        // No name of the program's inside.
+        assert!(!answer.error.contains("struct"), "{}", answer.error);
+        let is_array = answer.error.contains("it is a JSON array");
+        assert_eq!(is_array, wrong.is_array(), "{}", answer.error);
     }
     let large = with("detail", "x".repeat(20_000).into());
     assert_eq!(post(&server, &ci, &large).0, 413);

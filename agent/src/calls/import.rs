@@ -217,13 +217,9 @@ fn found(
     answer.messages.extend(findings.acknowledgements());
     answer.messages.extend(findings.moved.take());
     let rebuilt = std::mem::take(&mut findings.rebuilt);
-    if !rebuilt.is_empty() {
-        answer
-            .messages
-            .push(outhaul_site::offer::made_again(&rebuilt));
-    }
     let taken = findings.taken.take().as_deref().map(json_path);
     let Some(outcome) = findings.outcome.take() else {
+        answer.messages.extend(again_from_parity(&rebuilt, false));
         return nothing(path, &findings, failed, beside_others, answer);
     };
     let slips: Vec<String> = findings.slips.iter().map(SlipEffect::sentence).collect();
@@ -236,6 +232,10 @@ fn found(
             .into_iter()
             .flat_map(|(refused, more)| lines(refused).into_iter().chain(more)),
     );
+    // After the refusals, which say that a part has to be copied again.
+    let is_refused = !findings.refused.is_empty();
+    let again = again_from_parity(&rebuilt, is_refused);
+    answer.messages.extend(again);
     if !matches!(outcome, ImportOutcome::AlreadyActive { .. }) {
         answer.messages.extend(slips.iter().cloned());
     }
@@ -301,6 +301,17 @@ fn found(
                 .into(),
         );
     }
+}
+
+/// Which parts were made again from parity, if any were; with `is_refused` also that a refused copy of one is not needed any more.
+fn again_from_parity(rebuilt: &[usize], is_refused: bool) -> Option<String> {
+    let text = (!rebuilt.is_empty()).then(|| outhaul_site::offer::made_again(rebuilt))?;
+    Some(match is_refused {
+        true => format!(
+            "{text}; this bundle is whole without the copy of that part which was refused above, and needs no other"
+        ),
+        false => text,
+    })
 }
 
 /// Whoever waits for the newest bundle of a stick does not have it yet, or nobody knows: it ends the same way whether bundle `number` of that

@@ -6,6 +6,7 @@
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::Enrolled;
+use outhaul_bundle::json_object;
 use outhaul_bundle::report::MAX_ENROLMENT_REQUEST_BYTES;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest};
 use outhaul_signer::enrol::{ProofError, proven_kit};
@@ -206,8 +207,7 @@ pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
     if serde_json::from_slice(payload).is_ok_and(shows_token) {
         return Err(EnrolError::TokenShown);
     }
-    let claimed: EnrolmentRequest =
-        serde_json::from_slice(payload).map_err(|error| malformed(error.to_string()))?;
+    let claimed: EnrolmentRequest = json_object::read(payload).map_err(malformed)?;
     let key = PublicKey::from_pem(&claimed.public_key).map_err(EnrolError::Key)?;
     envelope
         .verify(ENROLMENT_PAYLOAD_TYPE, std::slice::from_ref(&key))

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
+use outhaul_bundle::json_object;
+use outhaul_gate::conflict;
 use outhaul_gate::later;
 use outhaul_kit::text;
 use outhaul_kit::{console, media};
@@ -138,7 +140,7 @@ fn text(decision: &Decision) {
         ),
     });
     for reason in &decision.reasons {
-        print::data(&format!("  {reason}"));
+        print::data(&format!("  {}", conflict::typeable(reason)));
     }
     for rule in &decision.rules {
         let word = if rule.met { "met" } else { "not met" };
@@ -195,7 +197,7 @@ fn rules(text: &str) -> Result<GateRules, String> {
         read = String::from_utf8_lossy(&bytes).into_owned();
         &read
     };
-    let rules: GateRules = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let rules: GateRules = json_object::read(text.as_bytes())?;
     rules.check().map(|()| rules)
 }
 

@@ -164,13 +164,17 @@ pub(super) fn record(
         return Ok(());
     }
     let files = std::mem::take(&mut done.refused_bytes);
-    let refused = &mut done.refused;
+    let (refused, first) = (&mut done.refused, &mut done.refused_first);
     hub.store
         .write(|session| {
             let mut left = MAX_RECORDED;
             for file in files {
+                let before = session.refused_before(&file.digest)?;
                 let known =
-                    session.refused_before(&file.digest)?.as_deref() == Some(file.what.as_str());
+                    before.as_deref() == Some(file.what.as_str()) && !first.contains(&file.digest);
+                if !known {
+                    first.insert(file.digest.clone());
+                }
                 if !known && left > 0 {
                     session.remember_refused(&file.digest, &file.what, now_ms)?;
                     left -= 1;

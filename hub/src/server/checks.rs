@@ -10,6 +10,7 @@ use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use outhaul_access::Scope;
 use outhaul_bundle::hub_api::{CheckAnswer, CheckRequest, ErrorAnswer, MAX_CHECK_BYTES, path};
+use outhaul_bundle::json_object;
 use outhaul_kit::text::is_hidden;
 use outhaul_listen::Peer;
 
@@ -100,7 +101,7 @@ pub(super) async fn take(
 }
 
 fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
-    let sent: CheckRequest = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let sent: CheckRequest = json_object::read(bytes)?;
     sent.check()?;
     gate::commit(&sent.commit)?;
     if sent.detail.chars().any(is_hidden) {

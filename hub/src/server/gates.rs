@@ -11,6 +11,7 @@ use outhaul_access::Scope;
 use outhaul_bundle::hub_api::{
     GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT, path,
 };
+use outhaul_bundle::json_object;
 use serde_json::Value;
 
 use super::access::Visitor;
@@ -48,7 +49,7 @@ fn asked(query: GateQuery) -> Result<GateRequest, Problem> {
             )));
         }
         Some(text) => {
-            let rules: GateRules = serde_json::from_str(&text)
+            let rules: GateRules = json_object::read(text.as_bytes())
                 .map_err(|error| bad(format!("rules cannot be read: {error}")))?;
             rules
                 .check()

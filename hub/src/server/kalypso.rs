@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use outhaul_bundle::hub_api::ErrorAnswer;
+use outhaul_bundle::json_object;
 use outhaul_listen::Peer;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +87,7 @@ pub(super) async fn deployment_state(
         "ask with a shorter pattern",
     )
     .await?;
-    let asked: DeploymentStateQuery = serde_json::from_slice(&bytes).map_err(|error| {
+    let asked: DeploymentStateQuery = json_object::read(&bytes).map_err(|error| {
         let text = format!("this is not `manifests_endpoint` and `commit_id` in JSON: {error}");
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     })?;

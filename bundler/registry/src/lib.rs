@@ -17,8 +17,10 @@ mod elsewhere;
 mod error;
 pub mod file;
 mod hosts;
+mod led;
 mod platforms;
 pub mod pull;
+mod redirect;
 pub mod reference;
 
 mod challenge;

@@ -11,9 +11,10 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_http::{Method, Response};
 
-use crate::client::{RegistryClient, location};
-use crate::elsewhere::Led;
+use crate::client::RegistryClient;
 use crate::error::RegistryError;
+use crate::led::Led;
+use crate::redirect::location;
 use crate::reference::ImageReference;
 
 impl RegistryClient {

@@ -5,8 +5,9 @@
 //! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
 //! index has the digest, and only where who runs the program named that host.
 
-use crate::client::{BODY, Comes, LEAST, MAX_REDIRECTS, resolved};
-use crate::elsewhere::{Led, unanswered};
+use crate::client::{BODY, Comes, LEAST, MAX_REDIRECTS};
+use crate::led::{Led, unanswered};
+use crate::redirect::resolved;
 use outhaul_kit::url::{UrlParts, is_https};
 use std::io::Read;
 

@@ -24,6 +24,7 @@ pub mod fleet;
 pub mod hub_api;
 pub mod index;
 pub mod json_object;
+pub mod layers;
 pub mod limits;
 mod member;
 pub mod name;

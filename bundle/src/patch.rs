@@ -5,14 +5,15 @@
 //! nothing: how many may come out, and that they are right, is what the signed index states of the blob's contents
 //! ([`Patch::apply`] compares each). Pieces are bounded, and made one after the other: memory does not
 //! grow with the blob. It names blobs by digest, and no path. Of a gzip file a patch makes the text, and corrections make the
-//! file of it: what is compared with the index is the file.
+//! file of it: what is compared with the index is the file. The patch of a *twin* makes the uncompressed archive of a layer in the place of
+//! the layer: what its digest must be, the config of the image states, and comparing it is for whoever takes a twin ([`Patch::twin`]).
 
 use std::io::{self, Read, Write};
 
 use outhaul_gzip::MAX_CORRECTION_BYTES;
 use zstd::zstd_safe::DCtx;
 
-use crate::blob::Blob;
+use crate::blob::{Blob, Content, Encoding};
 use crate::digest::{Digest, Hasher};
 
 mod contents;
@@ -28,6 +29,8 @@ pub use make::Maker;
 
 /// A patch's first bytes.
 pub(crate) const MAGIC: [u8; 16] = *b"outhaul patch 1\n";
+/// The first bytes of a patch that makes the uncompressed archive of a layer.
+pub(crate) const TWIN_MAGIC: [u8; 16] = *b"outhaul patch 2\n";
 /// Bytes before its head: [`MAGIC`], the digest of all that follows the digest, two sizes of the head.
 pub(crate) const START: usize = MAGIC.len() + 32 + 8;
 /// Most blobs that one patch builds on.
@@ -89,6 +92,8 @@ pub trait PatchSources {
 #[derive(Debug)]
 pub struct Patch {
     sources: Vec<Source>,
+    /// Of a twin: what it makes.
+    text: Option<Content>,
     pieces: Vec<u8>,
     /// Bytes of all frames.
     frames: u64,
@@ -108,15 +113,19 @@ impl Patch {
         };
         let (carried, plain) = (number(START - 8), number(START - 4));
         let left = size.checked_sub(START as u64 + carried);
-        let Some(frames) = left.filter(|_| start.starts_with(&MAGIC) && plain <= MAX_HEAD_BYTES)
-        else {
+        let is_twin = start.starts_with(&TWIN_MAGIC);
+        let is_known = is_twin || start.starts_with(&MAGIC);
+        let Some(frames) = left.filter(|_| is_known && plain <= MAX_HEAD_BYTES) else {
             return Err(PatchError::malformed("it is not a patch of this format"));
         };
         let bytes = take(input, carried)?;
         let bytes = decompress(&bytes, &[], plain)?;
-        let (sources, pieces) = head(&bytes)?;
+        let mut bytes = bytes.as_slice();
+        let text = is_twin.then(|| head::text(&mut bytes)).transpose()?;
+        let (sources, pieces) = head(bytes)?;
         Ok(Self {
             sources,
+            text,
             pieces: pieces.to_vec(),
             frames,
         })
@@ -125,6 +134,30 @@ impl Patch {
     /// The blobs that it builds on.
     pub fn sources(&self) -> &[Source] {
         &self.sources
+    }
+
+    /// Of a patch that makes the uncompressed archive of `layer` in the place of it: that archive, as a blob for [`Patch::apply`]. Its digest
+    /// is what the patch states, and must be compared with what the image's config states.
+    ///
+    /// # Errors
+    /// [`PatchError::Malformed`] when `layer` cannot have it.
+    pub fn twin(&self, layer: &Blob) -> Result<Option<Blob>, PatchError> {
+        let Some(text) = self.text else {
+            return Ok(None);
+        };
+        let is_layer = layer.encoding == Encoding::Identity && layer.sealed.is_none();
+        if !is_layer || !within(text.size, MAX_TEXT, layer.size) {
+            return Err(PatchError::malformed(
+                "it makes what the layer that it is for cannot hold",
+            ));
+        }
+        Ok(Some(Blob {
+            digest: text.digest,
+            size: text.size,
+            encoding: Encoding::Identity,
+            contents: vec![text],
+            sealed: None,
+        }))
     }
 
     /// Makes the contents of `blob`, end to end, from `input`, which is where [`Patch::read`] left it, and `sources`.
@@ -141,6 +174,10 @@ impl Patch {
     ) -> Result<(), PatchError> {
         if blob.sealed.is_some() {
             return Err(PatchError::malformed("it is for a blob that is sealed"));
+        }
+        if self.text.is_some_and(|text| blob.contents != [text]) {
+            let problem = "it makes the uncompressed archive of a layer, and not the layer";
+            return Err(PatchError::malformed(problem));
         }
         self.check(blob.plain_bytes())?;
         let corrections = self.corrections(input)?;
@@ -218,10 +255,8 @@ impl Patch {
             frames = frames.saturating_add(piece.frame());
             has_begun |= !matches!(piece.kind, PieceKind::Corrections(_));
         }
-        let within = |found: u64, times: u64, of: u64| {
-            found <= of.saturating_mul(times).saturating_add(MAX_PREFIX_BYTES)
-        };
-        if corrections > MAX_CORRECTION_BYTES {
+        let is_too_much = corrections > MAX_CORRECTION_BYTES;
+        if is_too_much || corrections > 0 && self.text.is_some() {
             return Err(PatchError::malformed("it has too many corrections"));
         }
         let fits = match corrections {
@@ -244,6 +279,10 @@ impl Patch {
         }
         Ok(())
     }
+}
+
+fn within(found: u64, times: u64, of: u64) -> bool {
+    found <= of.saturating_mul(times).saturating_add(MAX_PREFIX_BYTES)
 }
 
 impl Blob {

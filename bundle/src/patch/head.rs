@@ -4,6 +4,7 @@
 //! does not grow with how many there are. Numbers are written in seven bits a byte, the shortest way only.
 
 use super::{MAX_PIECE_BYTES, MAX_PREFIX_BYTES, MAX_REGIONS, MAX_SOURCES, PatchError};
+use crate::blob::Content;
 use crate::digest::Digest;
 
 /// A blob that a patch builds on.
@@ -22,14 +23,16 @@ pub enum View {
     Contents,
     /// What they hold as a gzip file: so many bytes.
     Inflated(u64),
+    /// What they hold as zstd frames: so many bytes.
+    Unpacked(u64),
 }
 
 impl View {
     /// Bytes that are inflated for it.
-    pub(super) fn inflated(self) -> u64 {
+    pub fn inflated(self) -> u64 {
         match self {
             Self::Contents => 0,
-            Self::Inflated(bytes) => bytes,
+            Self::Inflated(bytes) | Self::Unpacked(bytes) => bytes,
         }
     }
 
@@ -37,6 +40,7 @@ impl View {
         match self {
             Self::Contents => 0,
             Self::Inflated(_) => 1,
+            Self::Unpacked(_) => 2,
         }
     }
 }
@@ -104,6 +108,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<(Vec<Source>, &[u8]), PatchError> {
         let view = match source[0] {
             0 => View::Contents,
             1 => View::Inflated(number(&mut rest)?),
+            2 => View::Unpacked(number(&mut rest)?),
             _ => return Err(PatchError::malformed("a source is of an unknown kind")),
         };
         let mut digest = [0; 32];
@@ -118,6 +123,22 @@ pub(super) fn head(bytes: &[u8]) -> Result<(Vec<Source>, &[u8]), PatchError> {
         sources.push(source);
     }
     Ok((sources, rest))
+}
+
+/// Reads what the text of a layer is, which comes before the head of a twin's patch.
+pub(super) fn text<'a>(bytes: &mut &'a [u8]) -> Result<Content, PatchError> {
+    let (digest, rest): (&[u8; 32], &'a [u8]) = bytes.split_first_chunk().ok_or_else(cut)?;
+    *bytes = rest;
+    Ok(Content {
+        digest: Digest::from_bytes(*digest),
+        size: number(bytes)?,
+    })
+}
+
+/// Writes it.
+pub(super) fn write_text(text: &Content, out: &mut Vec<u8>) {
+    out.extend_from_slice(text.digest.as_bytes());
+    put(text.size, out);
 }
 
 /// The pieces, one after the other.
@@ -209,8 +230,8 @@ pub(super) fn write_head(sources: &[Source], out: &mut Vec<u8>) {
     for source in sources {
         out.push(source.view.byte());
         out.extend_from_slice(source.blob.as_bytes());
-        if let View::Inflated(bytes) = source.view {
-            put(bytes, out);
+        if source.view != View::Contents {
+            put(source.view.inflated(), out);
         }
     }
 }

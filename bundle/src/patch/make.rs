@@ -6,8 +6,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::head::{Piece, PieceKind, write_head, write_piece};
-use super::{MAGIC, MAX_HEAD_BYTES, MAX_SOURCES, Region, START, Source};
+use super::head::{Piece, PieceKind, write_head, write_piece, write_text};
+use super::{MAGIC, MAX_HEAD_BYTES, MAX_SOURCES, Region, START, Source, TWIN_MAGIC};
+use crate::blob::Content;
 use crate::digest::Hasher;
 
 /// zstd's level for pieces up to [`SMALL_BYTES`], and for larger ones: three times as fast.
@@ -22,6 +23,8 @@ const LONG_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 pub struct Maker<F> {
     sources: Vec<Source>,
+    /// Of a twin: what all pieces make.
+    text: Option<Content>,
     pieces: Vec<u8>,
     /// The copy that the next one may lengthen.
     pending: Option<Region>,
@@ -34,6 +37,7 @@ impl<F: Read + Write + Seek> Maker<F> {
     pub fn new(sources: Vec<Source>, frames: F) -> Self {
         Self {
             sources,
+            text: None,
             pieces: Vec::new(),
             pending: None,
             frames,
@@ -50,6 +54,11 @@ impl<F: Read + Write + Seek> Maker<F> {
             self.framed(part, &[], &[], PieceKind::Corrections)?;
         }
         Ok(())
+    }
+
+    /// What all pieces make is `text`, the uncompressed archive of a layer, in the place of the layer.
+    pub fn make_twin(&mut self, text: Content) {
+        self.text = Some(text);
     }
 
     /// Bytes of the patch so far, without its head.
@@ -140,6 +149,9 @@ impl<F: Read + Write + Seek> Maker<F> {
     pub fn finish(mut self, out: &mut dyn Write) -> io::Result<Option<u64>> {
         self.end_copy();
         let mut head = Vec::new();
+        if let Some(text) = &self.text {
+            write_text(text, &mut head);
+        }
         write_head(&self.sources, &mut head);
         head.extend_from_slice(&self.pieces);
         if head.len() as u64 > MAX_HEAD_BYTES || self.sources.len() > MAX_SOURCES {
@@ -157,7 +169,11 @@ impl<F: Read + Write + Seek> Maker<F> {
         self.frames.seek(SeekFrom::Start(0))?;
         io::copy(&mut self.frames, &mut hasher)?;
         let (digest, _) = hasher.finish();
-        for part in [&MAGIC[..], digest.as_bytes(), &sizes, &carried] {
+        let magic = match self.text {
+            Some(_) => TWIN_MAGIC,
+            None => MAGIC,
+        };
+        for part in [&magic[..], digest.as_bytes(), &sizes, &carried] {
             out.write_all(part)?;
         }
         self.frames.seek(SeekFrom::Start(0))?;

@@ -348,3 +348,76 @@ fn whole_contents_are_made_of_nothing_but_a_patch() {
     let made = apply(&finish(maker), &fake.index.blobs[0], &old()).unwrap();
     assert_eq!(made, b"alphabeta");
 }
+
+/// A layer as it would have been carried, its archive, and the patch that makes that of `old`.
+fn twin() -> (Blob, Vec<u8>, Vec<u8>) {
+    let old = old();
+    let new = [&old[..60_000], b"a new line", &old[60_000..]].concat();
+    let layer = Blob {
+        encoding: Encoding::Identity,
+        ..blob(&[b"the layer in some compression"])
+    };
+    let mut maker = maker();
+    maker.make_twin(content(&new));
+    maker.copy(region(0, 60_000));
+    maker.patch(b"a new line", &[], &[]).unwrap();
+    maker.copy(region(60_000, 40_000));
+    (layer, finish(maker), new)
+}
+
+fn content(bytes: &[u8]) -> Content {
+    Content {
+        digest: Digest::of(bytes),
+        size: bytes.len() as u64,
+    }
+}
+
+#[test]
+fn the_patch_of_a_twin_makes_the_archive_and_never_passes_for_the_layer() {
+    let (layer, patch, new) = twin();
+    let read = Patch::read(&mut patch.as_slice(), patch.len() as u64).unwrap();
+    let text = read.twin(&layer).unwrap().unwrap();
+    assert_eq!(text.contents, [content(&new)]);
+    assert_eq!(apply(&patch, &text, &old()).unwrap(), new);
+    let error = apply(&patch, &layer, &old()).unwrap_err();
+    assert!(error.to_string().contains("and not the layer"), "{error}");
+    for length in 0..patch.len() {
+        let error = apply(&patch[..length], &text, &old()).unwrap_err();
+        assert_eq!(error.rule(), "patch", "{length}: {error}");
+    }
+    // Any other patch is of no twin.
+    let sound = sound().1;
+    let read = Patch::read(&mut sound.as_slice(), sound.len() as u64).unwrap();
+    assert_eq!(read.twin(&layer).unwrap(), None);
+}
+
+#[test]
+fn a_twin_that_its_layer_cannot_hold_is_refused_before_anything_is_made() {
+    let (layer, ..) = twin();
+    let mut maker = maker();
+    let size = layer.size * MAX_TEXT + MAX_PREFIX_BYTES + 1;
+    maker.make_twin(Content {
+        size,
+        ..content(b"")
+    });
+    maker.copy(region(0, size));
+    let patch = finish(maker);
+    let read = Patch::read(&mut patch.as_slice(), patch.len() as u64).unwrap();
+    let error = read.twin(&layer).unwrap_err();
+    assert!(error.to_string().contains("cannot hold"), "{error}");
+    // Nor is a pack one layer.
+    let (_, patch, _) = twin();
+    let read = Patch::read(&mut patch.as_slice(), patch.len() as u64).unwrap();
+    assert!(read.twin(&blob(&[b"a"])).is_err());
+}
+
+#[test]
+fn a_twin_of_other_bytes_than_it_states_is_refused() {
+    let (layer, patch, _) = twin();
+    let read = Patch::read(&mut patch.as_slice(), patch.len() as u64).unwrap();
+    let text = read.twin(&layer).unwrap().unwrap();
+    let mut other = old();
+    other[100] ^= 1;
+    let error = apply(&patch, &text, &other).unwrap_err();
+    assert!(matches!(error, PatchError::Digest { .. }), "{error}");
+}

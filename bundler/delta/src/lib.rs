@@ -10,11 +10,14 @@ use std::io::{self, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
 use outhaul_bundle::patch::{Maker, Source};
 
 mod archive;
 pub mod likely;
 mod resemble;
+pub mod twin;
 
 use resemble::Resembling;
 
@@ -92,6 +95,8 @@ pub enum Method {
     FilesInGzip,
     /// Piece by piece of what is in gzip.
     PiecesInGzip,
+    /// The uncompressed archive of a layer, file by file, in the place of the layer.
+    Twin,
 }
 
 impl Method {
@@ -102,6 +107,7 @@ impl Method {
             Self::Pieces => "pieces",
             Self::FilesInGzip => "files in gzip",
             Self::PiecesInGzip => "pieces in gzip",
+            Self::Twin => "twin",
         }
     }
 }
@@ -113,6 +119,8 @@ pub enum New<'a> {
     Plain(&'a Plain),
     /// The gzip file with this text and these corrections ([`outhaul_gzip`]).
     Gzip(&'a Plain, &'a [u8]),
+    /// These bytes, the uncompressed archive of a layer with this digest, in the place of the layer.
+    Twin(&'a Plain, Digest),
 }
 
 /// Writes to `out` the patch that makes `new` of `olds`. Returns its size and how it was made; `None` when it would not be
@@ -131,11 +139,18 @@ pub fn patch(
     olds.dedup_by_key(|old| old.source);
     let sources = olds.iter().map(|old| old.source).collect();
     let mut maker = Maker::new(sources, tempfile::tempfile()?);
-    let (new, is_gzip) = match new {
-        New::Plain(plain) => (plain, false),
+    let is_gzip = matches!(new, New::Gzip(..));
+    let is_twin = matches!(new, New::Twin(..));
+    let new = match new {
+        New::Plain(plain) => plain,
         New::Gzip(text, corrections) => {
             maker.correct(corrections)?;
-            (text, true)
+            text
+        }
+        New::Twin(text, digest) => {
+            let size = text.size();
+            maker.make_twin(Content { digest, size });
+            text
         }
     };
     let within = |maker: &Maker<File>| maker.bytes() < limit;
@@ -165,6 +180,7 @@ pub fn patch(
     patch.seek(SeekFrom::Start(0))?;
     io::copy(&mut patch, out)?;
     let method = match (method, is_gzip) {
+        _ if is_twin => Method::Twin,
         (Method::Files, true) => Method::FilesInGzip,
         (Method::Pieces, true) => Method::PiecesInGzip,
         (method, _) => method,

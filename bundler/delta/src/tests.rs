@@ -236,3 +236,65 @@ fn what_is_not_smaller_is_none() {
     assert_eq!(made(&noise(1, 100_000), &[old(&noise(2, 100_000))]), None);
     assert_eq!(made(&noise(1, 100_000), &[]), None);
 }
+
+/// A layer of `files`, as an archive.
+fn archive_of(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive
+            .append_data(&mut header, path, bytes.as_slice())
+            .unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+#[test]
+fn a_twin_of_a_zstd_layer_is_its_archive_again_and_costs_what_changed() {
+    let large = noise(1, 400_000);
+    let old = archive_of(&[("usr/lib/a", large.clone()), ("etc/b", b"old".to_vec())]);
+    let new = archive_of(&[("usr/lib/a", large), ("etc/b", b"new".to_vec())]);
+    let layers = [&old, &new].map(|bytes| plain(&zstd::encode_all(bytes.as_slice(), 3).unwrap()));
+    let [before, after] = layers.map(|layer| twin::archive(&layer).unwrap().unwrap());
+    assert_eq!(after.digest, Digest::of(&new));
+    assert_eq!(before.view, View::Unpacked(old.len() as u64));
+    let olds = [Old {
+        source: Source {
+            blob: Digest::of(b"the layer that sites have"),
+            view: before.view,
+        },
+        bytes: before.bytes,
+    }];
+    let mut bytes = Vec::new();
+    let wanted = New::Twin(&after.bytes, after.digest);
+    let (size, method) = patch(wanted, &olds, 400_000, &mut bytes).unwrap().unwrap();
+    assert_eq!(method, Method::Twin);
+    assert!(size < 1_000, "{size}");
+    let layer = Blob {
+        digest: Digest::of(b"the new layer"),
+        size: 400_000,
+        encoding: Encoding::Identity,
+        contents: Vec::new(),
+        sealed: None,
+    };
+    let mut input = Cursor::new(&bytes);
+    let read = Patch::read(&mut input, size).unwrap();
+    let text = read.twin(&layer).unwrap().unwrap();
+    let mut out = Vec::new();
+    read.apply(&text, &mut input, &mut Sources(&olds), &mut out)
+        .unwrap();
+    assert!(out == new);
+}
+
+#[test]
+fn a_layer_that_is_too_much_or_in_no_known_compression_has_no_archive() {
+    let zeros = plain(&zstd::encode_all(vec![0; 1 << 20].as_slice(), 19).unwrap());
+    let why = twin::archive(&zeros).unwrap().unwrap_err();
+    assert!(why.contains("more than 64 times"), "{why}");
+    let why = twin::archive(&plain(b"BZh91AY")).unwrap().unwrap_err();
+    assert!(why.contains("neither gzip nor zstd"), "{why}");
+    let cut = plain(&zstd::encode_all(&b"abc"[..], 3).unwrap()[..8]);
+    assert!(twin::archive(&cut).unwrap().is_err());
+}

@@ -13,6 +13,7 @@ use outhaul_bundle::volume::MAX_PARITY_PARTS;
 use outhaul_promote::HubConnection;
 use outhaul_ship::stream;
 use outhaul_ship::stream::copies::{self, Copied, CopyError, Kept, KeptBundle};
+use outhaul_ship::stream::patches::Patching;
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
 
@@ -302,7 +303,10 @@ impl Args {
                 bundle,
                 &self.to,
                 bases,
-                !self.no_patches,
+                match self.no_patches {
+                    true => Patching::None,
+                    false => Patching::Exact,
+                },
             )?]);
         }
         let copied = match self.cut() {

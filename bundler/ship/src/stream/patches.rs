@@ -2,19 +2,20 @@
 //!
 //! What comes in: a bundle, the earlier bundles that its sites have, and the file of one of those. What goes out: for each
 //! blob that not all of them have, a patch where that is smaller, applied once here and compared with the index; or why the
-//! blob travels whole. Patches lie in a file without a name until the copy is written. Nothing is signed: a site holds
+//! blob travels whole; where twins are allowed, the archive of a layer in its place. Patches lie in a file without a name until the copy is written. Nothing is signed: a site holds
 //! what it makes against the signed index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 
-use outhaul_bundle::index::{Blob, Encoding};
+use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::patch::{
     MAX_INFLATED, MAX_PREFIX_BYTES, Patch, PatchError, PatchSources, Source, View,
 };
-use outhaul_bundle::{Digest, digest::Hasher};
+use outhaul_bundle::{Digest, digest::Hasher, layers};
 use outhaul_delta::likely::{Likely, Names};
+use outhaul_delta::twin::{self, GZIP};
 use outhaul_delta::{Method, New, Old, Plain};
 use outhaul_gzip::SplitError;
 use outhaul_kit::console::progress::{Meter, Unit};
@@ -23,12 +24,21 @@ use super::volumes::{PatchFiles, ReadableBundle};
 
 /// Tar's unit: what is saved is counted in it.
 const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
-/// The first bytes of what gzip compressed.
-const GZIP: [u8; 3] = *b"\x1f\x8b\x08";
-/// Most bytes of text for each byte of a gzip file that is inflated here.
-const MAX_RATIO: u64 = 64;
+/// A twin takes the place of a patch that makes the layer itself only where it has at most four fifths of the bytes.
+const TWIN_FIFTHS: u64 = 4;
 /// Blobs that are unpacked at once.
 const MAX_OPEN: usize = 48;
+
+/// What may travel in the place of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patching {
+    /// Nothing.
+    None,
+    /// A patch that makes the blob.
+    Exact,
+    /// Also, of an image's layer, a patch that makes its archive: for sites that bring it into containerd.
+    Twins,
+}
 
 /// How a blob that not every site has travels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +63,13 @@ pub enum How {
         /// How it was made.
         method: Method,
     },
+    /// As a patch that makes the archive of the layer in its place.
+    Twin {
+        /// The patch's bytes.
+        bytes: u64,
+        /// Why no patch makes the layer itself.
+        why: String,
+    },
     /// Whole.
     Whole {
         /// Why.
@@ -64,6 +81,8 @@ pub enum How {
 #[derive(Debug)]
 pub(super) struct Patches {
     file: File,
+    /// Whether what sites have in zstd is compared by what it holds: not every agent reads such a patch.
+    zstd: bool,
     /// Where each begins, its bytes, and their digest.
     places: BTreeMap<Digest, (u64, u64, Digest)>,
     /// How each blob travels.
@@ -75,6 +94,7 @@ impl Patches {
     pub(super) fn none() -> io::Result<Self> {
         Ok(Self {
             file: tempfile::tempfile()?,
+            zstd: false,
             places: BTreeMap::new(),
             travels: Vec::new(),
         })
@@ -88,8 +108,17 @@ impl Patches {
         new: &ReadableBundle,
         old: Option<&ReadableBundle>,
         has: &dyn Fn(&Blob) -> bool,
+        patching: Patching,
     ) -> io::Result<Self> {
         let mut patches = Self::none()?;
+        if patching == Patching::None {
+            return Ok(patches);
+        }
+        patches.zstd = patching == Patching::Twins;
+        let stated = match patching {
+            Patching::Twins => stated(new)?,
+            _ => BTreeMap::new(),
+        };
         let missing: Vec<&Blob> = new.index.blobs.iter().filter(|blob| !has(blob)).collect();
         let likely = old.map(|old| Likely::of(&old.index, has));
         let names = Names::of(&new.index);
@@ -101,7 +130,14 @@ impl Patches {
                 _ if blob.sealed.is_some() => whole("it is sealed, and cannot be compared here"),
                 (Some(old), Some(likely)) => {
                     let like = likely.like(blob, &names);
-                    patches.one((new, blob), (old, &like), &mut unpacked)?
+                    let exact = patches.one((new, blob), (old, &like), &mut unpacked)?;
+                    match stated.get(&blob.digest) {
+                        Some(diff_id) if !like.is_empty() => {
+                            let twin = (new, blob, *diff_id);
+                            patches.twin(twin, (old, &like), &mut unpacked, exact)?
+                        }
+                        _ => exact,
+                    }
                 }
                 _ => whole("the file of the earlier bundle is not here (`--since-file`)"),
             };
@@ -134,12 +170,12 @@ impl Patches {
                 Err(why) => return Ok(whole(&why)),
             };
             let (text, corrections) = taken;
-            let olds = within(known(old, like, unpacked)?, text.size());
+            let olds = within(known(old, like, unpacked, self.zstd)?, text.size());
             let new = New::Gzip(&text, &corrections);
             let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
             (made, olds)
         } else {
-            let olds = within(known(old, like, unpacked)?, plain.size());
+            let olds = within(known(old, like, unpacked, self.zstd)?, plain.size());
             let new = New::Plain(&plain);
             let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
             (made, olds)
@@ -149,20 +185,77 @@ impl Patches {
             self.file.set_len(begin)?;
             return Ok(whole("a patch would not be smaller"));
         };
+        match self.keep(blob, (begin, bytes), &olds)? {
+            None => Ok(How::Patch { bytes, method }),
+            Some(why) => Ok(whole(&why)),
+        }
+    }
+
+    /// The same as a twin, where that is smaller than `exact` by as much as it has to be.
+    fn twin(
+        &mut self,
+        (new, blob, diff_id): (&ReadableBundle, &Blob, Digest),
+        (old, like): (&ReadableBundle, &[&Blob]),
+        unpacked: &mut BTreeMap<Digest, Old>,
+        exact: How,
+    ) -> io::Result<How> {
+        let (limit, why) = match &exact {
+            How::Patch { bytes, .. } => (
+                bytes / 5 * TWIN_FIFTHS,
+                format!("the patch that makes the layer itself would have {bytes} bytes"),
+            ),
+            How::Twin { why, .. } | How::Whole { why } => (blob.size, why.clone()),
+        };
+        let plain = new.plain(blob)?;
+        if !is_one(blob) || !twin::is_compressed(&plain)? {
+            return Ok(exact);
+        }
+        let archive = match twin::archive(&plain)? {
+            Ok(archive) if archive.digest == diff_id => archive,
+            Ok(_) => {
+                let why = format!("{why}; the config of its image states another content");
+                return Ok(add_why(exact, why));
+            }
+            Err(problem) => return Ok(add_why(exact, format!("{why}; {problem}"))),
+        };
+        let olds = within(known(old, like, unpacked, true)?, archive.bytes.size());
+        let begin = self.file.seek(SeekFrom::End(0))?;
+        let new = New::Twin(&archive.bytes, archive.digest);
+        let Some((bytes, _)) = outhaul_delta::patch(new, &olds, limit, &mut self.file)? else {
+            self.file.set_len(begin)?;
+            return Ok(exact);
+        };
+        match self.keep(blob, (begin, bytes), &olds)? {
+            None => Ok(How::Twin { bytes, why }),
+            Some(problem) => Ok(add_why(exact, format!("{why}; {problem}"))),
+        }
+    }
+
+    /// Applies what was written of a patch from `begin` on, and keeps it; or why it is not kept.
+    fn keep(
+        &mut self,
+        blob: &Blob,
+        (begin, bytes): (u64, u64),
+        olds: &[Old],
+    ) -> io::Result<Option<String>> {
         self.file.seek(SeekFrom::Start(begin))?;
         let mut hasher = Hasher::new();
         io::copy(&mut (&self.file).take(bytes), &mut hasher)?;
         self.file.seek(SeekFrom::Start(begin))?;
         let mut input = io::BufReader::new((&self.file).take(bytes));
-        let applied = Patch::read(&mut input, bytes)
-            .and_then(|patch| patch.apply(blob, &mut input, &mut Checking(&olds), &mut io::sink()));
+        let applied = Patch::read(&mut input, bytes).and_then(|patch| {
+            let twin = patch.twin(blob)?;
+            let made = twin.as_ref().unwrap_or(blob);
+            patch.apply(made, &mut input, &mut Checking(olds), &mut io::sink())
+        });
+        drop(input);
         if let Err(error) = applied {
             self.file.set_len(begin)?;
-            return Ok(whole(&format!("its patch does not hold: {error}")));
+            return Ok(Some(format!("its patch does not hold: {error}")));
         }
         let place = (begin, bytes, hasher.finish().0);
         self.places.insert(blob.digest, place);
-        Ok(How::Patch { bytes, method })
+        Ok(None)
     }
 
     /// The bytes of each, by the blob that it makes.
@@ -191,8 +284,11 @@ impl PatchFiles for Patches {
 
 /// Whether the one content of a blob is a gzip file, of which the site needs these very bytes.
 fn is_gzip(blob: &Blob, plain: &Plain) -> io::Result<bool> {
-    let is_one = blob.encoding == Encoding::Identity && blob.contents.len() == 1;
-    Ok(is_one && plain.start()?.starts_with(&GZIP))
+    Ok(is_one(blob) && plain.start()?.starts_with(&GZIP))
+}
+
+fn is_one(blob: &Blob) -> bool {
+    blob.encoding == Encoding::Identity && blob.contents.len() == 1
 }
 
 /// What sites have, as it is compared: of gzip files, what is in them.
@@ -200,6 +296,7 @@ fn known(
     old: &ReadableBundle,
     like: &[&Blob],
     unpacked: &mut BTreeMap<Digest, Old>,
+    zstd: bool,
 ) -> io::Result<Vec<Old>> {
     if unpacked.len() > MAX_OPEN {
         unpacked.clear();
@@ -208,7 +305,7 @@ fn known(
     for blob in like {
         let known = match unpacked.get(&blob.digest) {
             Some(known) => known.clone(),
-            None => read(old, blob)?,
+            None => read(old, blob, zstd)?,
         };
         unpacked.insert(blob.digest, known.clone());
         olds.push(known);
@@ -222,11 +319,7 @@ fn within(known: Vec<Old>, bytes: u64) -> Vec<Old> {
     let mut left = most.saturating_add(MAX_PREFIX_BYTES);
     let mut accepted = Vec::new();
     for one in known {
-        let inflated = match one.source.view {
-            View::Contents => 0,
-            View::Inflated(bytes) => bytes,
-        };
-        if let Some(rest) = left.checked_sub(inflated) {
+        if let Some(rest) = left.checked_sub(one.source.view.inflated()) {
             left = rest;
             accepted.push(one);
         }
@@ -234,7 +327,8 @@ fn within(known: Vec<Old>, bytes: u64) -> Vec<Old> {
     accepted
 }
 
-fn read(old: &ReadableBundle, blob: &Blob) -> io::Result<Old> {
+/// A blob as it is compared: of what is in gzip, and where `zstd` in zstd, what it holds.
+fn read(old: &ReadableBundle, blob: &Blob, zstd: bool) -> io::Result<Old> {
     let of = |view, bytes| Old {
         source: Source {
             blob: blob.digest,
@@ -243,20 +337,49 @@ fn read(old: &ReadableBundle, blob: &Blob) -> io::Result<Old> {
         bytes,
     };
     let plain = old.plain(blob)?;
-    if is_gzip(blob, &plain)? {
-        let mut file = tempfile::tempfile()?;
-        let mut out = io::BufWriter::new(&mut file);
-        // What cannot be inflated is compared as it is.
-        let most = blob.size.saturating_mul(MAX_RATIO);
-        let text = outhaul_gzip::text(plain.reader()?, &mut out, most);
-        let flushed = out.flush();
-        drop(out);
-        if let Ok(bytes) = text {
-            flushed?;
-            return Ok(of(View::Inflated(bytes), Plain::new(file)?));
-        }
+    let is_layer = is_one(blob) && zstd && twin::is_compressed(&plain)?;
+    // What cannot be uncompressed is compared as it is.
+    if (is_layer || is_gzip(blob, &plain)?)
+        && let Ok(archive) = twin::archive(&plain)?
+    {
+        return Ok(of(archive.view, archive.bytes));
     }
     Ok(of(View::Contents, plain))
+}
+
+/// The archive of each layer, by the configs of the images that are served. What is also a file of an assignment is no layer alone.
+fn stated(new: &ReadableBundle) -> io::Result<BTreeMap<Digest, Digest>> {
+    let images = layers::images(&new.index, &mut |content| new.content(content))?;
+    let files: BTreeSet<Digest> = new.index.files().map(|file| file.content).collect();
+    let all = layers::diff_ids(&images).into_iter();
+    let one = |(layer, ids): (Digest, BTreeSet<Digest>)| match (ids.first(), ids.len()) {
+        (Some(id), 1) if !files.contains(&layer) => Some((layer, *id)),
+        _ => None,
+    };
+    Ok(all.filter_map(one).collect())
+}
+
+impl ReadableBundle {
+    /// One content, whole; `None` when no blob that can be read has it.
+    fn content(&self, content: &Content) -> io::Result<Option<Vec<u8>>> {
+        for blob in self.index.blobs.iter().filter(|blob| blob.sealed.is_none()) {
+            let mut offset = 0;
+            for one in &blob.contents {
+                if one == content {
+                    return self.plain(blob)?.read(offset, one.size).map(Some);
+                }
+                offset += one.size;
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn add_why(how: How, why: String) -> How {
+    match how {
+        How::Whole { .. } => How::Whole { why },
+        how => how,
+    }
 }
 
 /// The text of a gzip file and its corrections, if those are no more than `limit` bytes; or why not.

@@ -19,7 +19,7 @@ use outhaul_signer::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 use super::copies::{Copied, CopyError, KeptBundle};
-use super::patches::{Patches, Travels};
+use super::patches::{Patches, Patching, Travels};
 use super::shelf::{self, StoredBundle};
 use super::volumes::{ReadableBundle, open};
 use crate::deliver::{self, DeliverError};
@@ -251,8 +251,8 @@ pub fn sealed_for(bundle: &KeptBundle) -> Result<Option<BTreeMap<Name, Name>>, C
     Ok(sealed.next().map(|sealed| sealed.recipients))
 }
 
-/// Copies `bundle` into `folder` without the blobs that every one of `bases` has, and where `is_patched` with patches for
-/// the others where they are smaller; whole when there are none.
+/// Copies `bundle` into `folder` without the blobs that every one of `bases` has, and with patches for the others as
+/// `patching` allows, where they are smaller; whole when there are none.
 ///
 /// # Errors
 /// [`CopyError`]
@@ -260,18 +260,16 @@ pub fn copy(
     bundle: &KeptBundle,
     folder: &Path,
     bases: &[Has],
-    is_patched: bool,
+    patching: Patching,
 ) -> Result<(Copied, Option<LeftOut>), CopyError> {
     bundle.check()?;
     let opened = open(bundle)?;
-    let patches = match is_patched {
-        true => {
-            let has = |blob: &Blob| bases.iter().all(|base| base.blobs.contains(&blob.digest));
-            let old = bases.iter().find_map(Has::open);
-            Patches::make(&opened, old.as_ref(), &has)
-        }
-        false => Patches::none(),
+    let has = |blob: &Blob| bases.iter().all(|base| base.blobs.contains(&blob.digest));
+    let old = match patching {
+        Patching::None => None,
+        _ => bases.iter().find_map(Has::open),
     };
+    let patches = Patches::make(&opened, old.as_ref(), &has, patching);
     let mut patches = patches.map_err(CopyError::Patches)?;
     let named: Vec<_> = bases
         .iter()

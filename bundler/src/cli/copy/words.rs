@@ -38,7 +38,7 @@ pub(super) fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftO
 /// What is carried as patches, in words.
 pub(super) fn patched(others: &[Travels]) -> String {
     let patches = others.iter().filter_map(|other| match &other.how {
-        How::Patch { bytes, .. } => Some((other.bytes, *bytes)),
+        How::Patch { bytes, .. } | How::Twin { bytes, .. } => Some((other.bytes, *bytes)),
         How::Whole { .. } => None,
     });
     let (mut count, mut whole, mut bytes) = (0usize, 0u64, 0u64);
@@ -67,6 +67,10 @@ pub(super) fn others_lines(others: &[Travels]) -> Vec<String> {
             other.bytes,
             method.word()
         ),
+        How::Twin { bytes, why } => format!(
+            "  {}: a twin of {bytes} bytes in place of {}: {why}",
+            other.name, other.bytes
+        ),
         How::Whole { why } => format!("  {}: whole, {} bytes: {why}", other.name, other.bytes),
     };
     let mut lines: Vec<String> = others.iter().take(MAX_NAMED).map(line).collect();
@@ -81,6 +85,7 @@ pub(super) fn others_lines(others: &[Travels]) -> Vec<String> {
 pub(super) fn other_json(other: &Travels) -> serde_json::Value {
     let (how, bytes, method, why) = match &other.how {
         How::Patch { bytes, method } => ("patch", *bytes, Some(method.word()), None),
+        How::Twin { bytes, why } => ("twin", *bytes, None, Some(why)),
         How::Whole { why } => ("whole", other.bytes, None, Some(why)),
     };
     json!({

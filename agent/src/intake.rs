@@ -296,7 +296,7 @@ fn try_accept(
         .filter(|_| !restored)
         .and_then(|active| intact::checked(&agent.state_folder, active.number));
     copy::tell_damaged(number, blobs.drop_damaged(brought, checked)?);
-    blobs.build_on(since::known(agent, volume.as_ref())?);
+    since::build_on(agent, volume.as_ref(), &mut blobs)?;
     let pieces = (volume.as_ref(), parity.as_ref());
     let needed = copy::needed(agent, (&index, &offer.index), pieces, &blobs)?;
     room::make(agent, needed, &offer.index, volume.as_ref())?;

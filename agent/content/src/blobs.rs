@@ -24,6 +24,7 @@ mod sealed_values;
 mod sources;
 mod stored;
 mod tried;
+pub mod twins;
 
 use patched::Patching;
 pub use rebuilt::RebuildError;
@@ -70,16 +71,18 @@ impl Blobs {
         self.partial.join(digest.hex())
     }
 
-    /// Whether a blob is there with its full size, as it is carried or as its contents.
+    /// Whether a blob is there with its full size, as it is carried or as its contents, or the archive that is in the place of a layer.
     pub fn has(&self, blob: &Blob) -> bool {
-        self.is_carried(blob) || self.is_plain(blob)
+        self.is_carried(blob) || self.is_plain(blob) || self.twin(blob).is_some()
     }
 
     /// Whether a blob is there with the bytes that its digest names, or with those that the digests of its contents
     /// name.
     pub fn is_whole(&self, blob: &Blob) -> bool {
         let found = digest_of(&self.path(&blob.digest));
-        found.is_ok_and(|found| found == blob.digest) || self.is_plain_and_whole(blob)
+        found.is_ok_and(|found| found == blob.digest)
+            || self.is_plain_and_whole(blob)
+            || self.is_twin_and_whole(blob)
     }
 
     /// Removes each of `blobs` that is damaged, so that it is copied again, and returns how many. One that a generation links to
@@ -174,9 +177,10 @@ impl Blobs {
     /// # Errors
     /// [`FileError`] of what it reads or writes.
     pub fn retain(&self, wanted: &BTreeSet<String>) -> Result<(), FileError> {
+        let archives = self.archives_of(wanted)?;
         for path in durable::list(&self.whole)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if !wanted.contains(stored::digest_in(&name)) {
+            if !wanted.contains(stored::digest_in(&name)) && !archives.contains(&*name) {
                 durable::remove_file(&path)?;
             }
         }

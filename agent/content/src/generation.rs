@@ -28,6 +28,7 @@ use crate::serving;
 use crate::state_folder::StateFolder;
 
 mod sharing;
+mod twins;
 
 /// Largest buffer of a file that is unpacked, in bytes.
 const MAX_BUFFER: u64 = 256 * 1024;
@@ -361,6 +362,11 @@ pub fn write_contents(
             && is_whole(blob)
             && let Some(path) = served.get(content)
         {
+            if let Some(archive) = blobs.twin(blob) {
+                twins::place(folder, blobs, &blob.digest, &archive)?;
+                wanted.remove(content);
+                continue;
+            }
             link_or_copy(&blobs.path(&blob.digest), path)?;
             copy_others(&wanted.remove(content).unwrap_or_default())?;
             continue;

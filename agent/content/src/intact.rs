@@ -15,10 +15,11 @@ use outhaul_bundle::{Index, Limits};
 use outhaul_reconcilers::marks::{Marks, Stamp};
 use outhaul_serve::catalog;
 
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, twins};
 use crate::content_error::GenerationError;
 use crate::durable::{self, FileError, at};
 use crate::generation::{self, StoredContent};
+use crate::serving;
 use crate::state_folder::StateFolder;
 
 /// How many files are named.
@@ -107,7 +108,10 @@ fn damages_by(
     let mut all: Vec<Damage> = generation::places(index)
         .into_iter()
         .filter_map(|place| {
-            let problem = problem_of(&folder, &place, since, marks)?;
+            let problem = match twin_of(&folder, &place) {
+                Some(archive) => problem_of(&folder, &archive, since, marks)?,
+                None => problem_of(&folder, &place, since, marks)?,
+            };
             let user = match place.served {
                 true => crate::serving::user_of(&index.served, &place.content),
                 false => None,
@@ -136,6 +140,17 @@ fn damages_by(
         }
     }
     all
+}
+
+/// What lies in the place of a layer that came as a twin.
+fn twin_of(folder: &Path, place: &StoredContent) -> Option<StoredContent> {
+    let stated = folder.join(serving::twin_path(&place.content.digest));
+    let content = place.served.then(|| twins::stated(&stated)).flatten()?;
+    Some(StoredContent {
+        content,
+        path: serving::archive_path(&content.digest),
+        ..place.clone()
+    })
 }
 
 fn problem_of(
@@ -235,6 +250,15 @@ pub fn put_back(
     generation::write_contents(&folder, &Blobs::new(state_folder), index, &places, limits)?;
     durable::sync_file_system(&folder)?;
     for place in &places {
+        if let Some(archive) = twin_of(&folder, place) {
+            let path = &archive.path;
+            if folder.join(path).exists() {
+                replace(&folder.join(path), &to.join(path))?;
+            }
+            let stated = serving::twin_path(&place.content.digest);
+            replace(&folder.join(&stated), &to.join(&stated))?;
+            continue;
+        }
         replace(&folder.join(&place.path), &to.join(&place.path))?;
     }
     for (path, bytes) in generation::descriptions(&to, index)? {

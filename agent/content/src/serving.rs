@@ -8,10 +8,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::index::served::{Image, Repository, Served};
 use outhaul_bundle::index::{Content, Index};
 use outhaul_serve::catalog::{self, Description, LayoutEntry};
 use outhaul_serve::git;
+use outhaul_serve::layout::TWINS;
 use outhaul_serve::view::FolderView;
 use serde_json::json;
 
@@ -39,6 +41,26 @@ pub fn paths(served: &Served) -> BTreeMap<Content, PathBuf> {
         }
     }
     paths
+}
+
+/// The image layout of a generation.
+pub fn image_layout(state_folder: &StateFolder, number: u64) -> PathBuf {
+    state_folder.generation(number).join(IMAGES)
+}
+
+/// Whether layers of an image layout came as twins.
+pub fn has_twins(layout: &Path) -> bool {
+    durable::list(&layout.join(TWINS)).is_ok_and(|all| !all.is_empty())
+}
+
+/// Where in a generation the archive lies that is in the place of a layer.
+pub fn archive_path(archive: &Digest) -> PathBuf {
+    Path::new(IMAGES).join("blobs/sha256").join(archive.hex())
+}
+
+/// Where in a generation is stated which archive is in the place of a layer ([`crate::blobs::twins::stated`]).
+pub fn twin_path(layer: &Digest) -> PathBuf {
+    Path::new(IMAGES).join(TWINS).join(layer.hex())
 }
 
 /// What needs a content that is served, for people: the first image or repository that has it.

@@ -8,6 +8,8 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
+use outhaul_bundle::Index;
+use outhaul_containerd::ContainerdError;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
@@ -99,6 +101,20 @@ pub trait Facilities: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`FileError`]; a folder that is not there is empty.
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError>;
+
+    /// Brings the images of a generation of which layers came as twins into this machine's containerd; their names. `layout` is its image layout.
+    ///
+    /// # Errors
+    /// [`ContainerdError`], and no name in containerd that was not there before.
+    fn bring_images(
+        &self,
+        _index: &Index,
+        _layout: &Path,
+        _config: &AgentConfig,
+        _heartbeat: &Heartbeat,
+    ) -> Result<Vec<String>, ContainerdError> {
+        Ok(Vec::new())
+    }
 
     /// The reconciler for a stream that is rendered for `kind`.
     ///

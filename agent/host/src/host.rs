@@ -6,6 +6,8 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use outhaul_bundle::Index;
+use outhaul_containerd::ContainerdError;
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
@@ -83,6 +85,17 @@ impl Facilities for Host {
 
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {
         outhaul_asking::files(folder)
+    }
+
+    fn bring_images(
+        &self,
+        index: &Index,
+        layout: &Path,
+        config: &AgentConfig,
+        heartbeat: &Heartbeat,
+    ) -> Result<Vec<String>, ContainerdError> {
+        let work = layout.parent().unwrap_or(layout);
+        outhaul_containerd::bring(&config.containerd, index, (layout, work), heartbeat)
     }
 
     fn reconciler(

@@ -20,6 +20,7 @@ use crate::error::AgentError;
 use crate::former_targets;
 use crate::generation;
 use crate::reconcilers::BundleReconcilers;
+use crate::serving;
 use crate::state::{self, generations, inventory, key};
 
 /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
@@ -37,6 +38,14 @@ pub(super) fn pass(
     let mut results = Vec::new();
     let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
     let (bootstrap, others) = parts(held::free(agent, index)?);
+    let first = bootstrap.iter().chain(&others).next();
+    if let Some(failed) = first
+        .map(|first| bring_images(agent, index, first))
+        .transpose()?
+        .flatten()
+    {
+        return Ok((vec![failed], String::new()));
+    }
     for part in [bootstrap, others] {
         for mut desired in part.clone() {
             if takes_back {
@@ -66,6 +75,37 @@ pub(super) fn pass(
     }
     let note = remove_surplus(agent, index)?;
     Ok((results, note))
+}
+
+/// Brings images of which layers came as twins into containerd, before anything is applied that would pull them. What failed is the failure of the
+/// `first` assignment, which is not applied.
+fn bring_images(
+    agent: &Agent,
+    index: &Index,
+    first: &Desired,
+) -> Result<Option<AssignmentResult>, AgentError> {
+    let layout = serving::image_layout(&agent.state_folder, index.number);
+    if !serving::has_twins(&layout) {
+        return Ok(None);
+    }
+    if agent.heartbeat.is_cancelled() {
+        return Err(AgentError::Stopped);
+    }
+    let facilities = &agent.facilities;
+    Ok(
+        match facilities.bring_images(index, &layout, &agent.config, &agent.heartbeat) {
+            Ok(names) => {
+                for name in names {
+                    tracing::info!(
+                        "bundle {}: image `{name}` was brought into containerd",
+                        index.number
+                    );
+                }
+                None
+            }
+            Err(error) => Some(outcome::failed(first, &error.to_string(), Vec::new())),
+        },
+    )
 }
 
 /// The first assignment that brings the reconciler of the others and is not ready, as failed. Waits for them.

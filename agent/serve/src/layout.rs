@@ -105,6 +105,9 @@ pub struct ImageRepository {
 /// All repositories, by their original name.
 pub type Repositories = BTreeMap<ImageName, ImageRepository>;
 
+/// The folder of a layout with a file for each layer of which only the uncompressed archive is there: under the layer's digest, in hexadecimal.
+pub const TWINS: &str = "twins";
+
 /// Where a blob lies in its layout.
 pub fn blob_path(digest: &Digest) -> PathBuf {
     Path::new("blobs/sha256").join(digest.hex())

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use hyper::header::{
@@ -22,7 +23,7 @@ use crate::answer::{self, Answer, CONTENT_DIGEST, Code, error, header};
 use crate::body::{self, BodyContent, FileBody, Framing, PIECE, Source};
 use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
-use crate::layout::{ImageRepository, Stored};
+use crate::layout::{ImageRepository, Stored, TWINS};
 use crate::name::ImageName;
 use crate::range::{self, ByteRange};
 use crate::route::ImageRequest;
@@ -145,6 +146,23 @@ fn unknown_blob(digest: &Digest) -> Refused {
     ))
 }
 
+/// Whether the uncompressed archive of a layer is here in the layer's place.
+fn is_twin(digest: &Digest, stored: &Stored) -> bool {
+    let path = Path::new(TWINS).join(digest.hex());
+    matches!(stored.layout.open_file(&path), Ok(Some(_)))
+}
+
+fn of_a_twin(digest: &Digest) -> Refused {
+    Box::new(error(
+        StatusCode::NOT_FOUND,
+        Code::BlobUnknown,
+        &format!(
+            "{digest} came as a twin: this site has its uncompressed archive, which the agent brings into the containerd of its own machine, and \
+             not the bytes that a registry serves; for other machines import a copy without `--twins`, or the whole bundle"
+        ),
+    ))
+}
+
 /// What is stored cannot be given out.
 fn damaged(digest: &Digest, problem: &str) -> Refused {
     tracing::error!(%digest, problem, "stored content cannot be served");
@@ -236,7 +254,10 @@ fn blob(
 ) -> Result<Answer, Refused> {
     let failed = |problem: &str| damaged(digest, problem);
     let file = open(stored).map_err(|problem| failed(&problem))?;
-    let mut file = file.ok_or_else(|| unknown_blob(digest))?;
+    let mut file = file.ok_or_else(|| match is_twin(digest, stored) {
+        true => of_a_twin(digest),
+        false => unknown_blob(digest),
+    })?;
     let marks = media::marks(&file).map_err(|error| failed(&error.to_string()))?;
     let checked = catalog.checked(digest, &marks);
     if checked == Some(BlobCheck::Bad) {

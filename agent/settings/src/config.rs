@@ -89,6 +89,8 @@ pub struct AgentConfig {
     pub observe: ObserveConfig,
     /// Where `outhaul-mirror` serves what bundles bring.
     pub serve: outhaul_serve::settings::Settings,
+    /// Whether and where images that came as twins are brought into containerd.
+    pub containerd: outhaul_containerd::settings::Settings,
     /// Where a connected site pulls from.
     pub repository: RepositoryConfig,
     /// Where a connected site reports to.
@@ -202,6 +204,7 @@ impl Default for AgentConfig {
             hook: HookConfig::default(),
             observe: ObserveConfig::default(),
             serve: outhaul_serve::settings::Settings::default(),
+            containerd: outhaul_containerd::settings::Settings::default(),
             repository: RepositoryConfig::default(),
             hub: HubConfig::default(),
             clock: ClockConfig::default(),
@@ -414,6 +417,9 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
         return wrong(key, found, expected);
     }
     if let Some((key, found, expected)) = config.serve.out_of_range() {
+        return wrong(key, found, expected);
+    }
+    if let Some((key, found, expected)) = config.containerd.out_of_range() {
         return wrong(key, found, expected);
     }
     if let Some((key, found, expected)) = config.repository.pull_limits().out_of_range() {

@@ -69,7 +69,7 @@ fn copied(
     }
     let mut blobs = Blobs::new(&agent.state_folder);
     agent.check_space(blobs.missing_bytes(&index.blobs))?;
-    blobs.build_on(since::known(agent, volume.as_ref())?);
+    since::build_on(agent, volume.as_ref(), &mut blobs)?;
     let copied = source.blobs(&index, &mut blobs);
     // A download goes on from its last byte.
     if !source.is_polled() {

@@ -132,7 +132,7 @@ pub(crate) fn rehearse(
         agent.can_apply(&index)?;
     }
     let mut blobs = Blobs::for_rehearsal(&agent.state_folder, &index, agent.limits)?;
-    blobs.build_on(since::known(agent, volume.as_ref())?);
+    since::build_on(agent, volume.as_ref(), &mut blobs)?;
     let needed = blobs
         .missing_bytes(&index.blobs)
         .saturating_add(since::making_bytes(&index, volume.as_ref()))

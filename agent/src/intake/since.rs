@@ -93,8 +93,49 @@ pub(super) fn or_lost(
     }
 }
 
+/// Lets patches build on what is here, and make the archives of layers where this site brings images into containerd.
+pub(super) fn build_on(
+    agent: &Agent,
+    volume: Option<&Volume>,
+    blobs: &mut Blobs,
+) -> Result<(), AgentError> {
+    blobs.build_on(known(agent, volume)?);
+    blobs.accept_twins(no_twins(agent));
+    Ok(())
+}
+
+/// Why this site takes no archive in the place of a layer.
+fn no_twins(agent: &Agent) -> Option<String> {
+    let help = "bring a copy without `--twins`, or the whole bundle";
+    if !agent.config.containerd.twins {
+        return Some(format!(
+            "this site does not bring images into containerd (`twins = true` in `[containerd]` of agent.toml, where the agent runs on the only machine \
+             with containers); {help}"
+        ));
+    }
+    let helper = agent.config.apply.helper.is_some();
+    helper.then(|| format!("with an apply helper no twin is taken; {help}"))
+}
+
+/// Refuses archives in the places of layers that no config in the signed index states.
+pub(super) fn check_twins(name: &str, index: &Index, blobs: &Blobs) -> Result<(), AgentError> {
+    let problem = blobs.twin_problem(index);
+    let problem = problem.map_err(|error| AgentError::Unreadable {
+        source_name: name.to_owned(),
+        problem: format!("a stored blob cannot be read: {error}"),
+    })?;
+    match problem {
+        Some(problem) => {
+            let number = index.number;
+            let message = format!("bundle {number} came with twins of image layers, and {problem}");
+            Err(AgentError::refused(name, "twin", message))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The blobs that patches may build on: those of the generations on this site, by their signed indexes.
-pub(super) fn known(agent: &Agent, volume: Option<&Volume>) -> Result<Vec<Blob>, AgentError> {
+fn known(agent: &Agent, volume: Option<&Volume>) -> Result<Vec<Blob>, AgentError> {
     let mut known = Vec::new();
     if volume.is_none_or(|volume| !volume.has_patches()) {
         return Ok(known);

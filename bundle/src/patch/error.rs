@@ -44,6 +44,12 @@ pub enum PatchError {
         /// What is wrong with it.
         problem: String,
     },
+    /// It makes the archive of a layer, which is not taken here.
+    #[error("it makes the uncompressed archive of an image layer (a twin), and {why}")]
+    Twin {
+        /// Why not, and what helps.
+        why: String,
+    },
     /// It makes other bytes than the signed index states.
     #[error("the patch makes {found}, and the signed index states {expected}")]
     Digest {
@@ -65,6 +71,7 @@ impl PatchError {
             Self::Read(_) => "io",
             Self::Store(_) => "store",
             Self::Base { .. } => "patch-base",
+            Self::Twin { .. } => "twin",
             Self::Piece
             | Self::Malformed { .. }
             | Self::Size { .. }

@@ -32,6 +32,8 @@ pub(super) struct Patching {
     all_bytes: u64,
     made: usize,
     in_place_of: u64,
+    /// Why this site takes no archive in the place of a layer.
+    pub(super) no_twins: Option<String>,
     /// Why a patch made nothing.
     wrong: Option<(Digest, PatchError)>,
 }
@@ -112,10 +114,16 @@ impl Blobs {
         let size = patch.seek(SeekFrom::End(0)).map_err(PatchError::Read)?;
         patch.seek(SeekFrom::Start(0)).map_err(PatchError::Read)?;
         let mut input = BufReader::with_capacity(BUFFER_BYTES, patch);
+        let mut twin = None;
         let applied = Patch::read(&mut input, size).and_then(|patch| {
+            twin = patch.twin(blob)?;
+            if let Some(why) = self.patching.no_twins.as_ref().filter(|_| twin.is_some()) {
+                return Err(PatchError::Twin { why: why.clone() });
+            }
             let mut sources = StoredSources::new(self, &self.patching.known);
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, &mut made);
-            patch.apply(blob, &mut input, &mut sources, &mut out)
+            let made = twin.as_ref().unwrap_or(blob);
+            patch.apply(made, &mut input, &mut sources, &mut out)
         });
         if let Err(error) = applied {
             if self.trial.is_none() {
@@ -124,6 +132,10 @@ impl Blobs {
             return Err(error);
         }
         if let Some(trial) = &mut self.trial {
+            if twin.is_some() {
+                trial.twin(blob);
+                return Ok(());
+            }
             made.seek(SeekFrom::Start(0)).map_err(PatchError::Store)?;
             trial.unpack(
                 blob,
@@ -135,6 +147,9 @@ impl Blobs {
             return Ok(());
         }
         cut::here("blob-made");
+        if let Some([archive]) = twin.as_ref().map(|twin| twin.contents.as_slice()) {
+            return self.keep_twin(&blob.digest, archive, &path).map_err(store);
+        }
         let kept = match is_carried {
             true => self.keep(&blob.digest),
             false => self.keep_plain(&blob.digest),

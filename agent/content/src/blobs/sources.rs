@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -50,10 +50,21 @@ impl<'a> StoredSources<'a> {
         if !self.blobs.is_whole(blob) {
             return Err(base("which is damaged here"));
         }
+        if let Some(archive) = self.blobs.twin(blob) {
+            return match source.view.inflated() == archive.size {
+                true => {
+                    durable::open_file(&self.blobs.path(&archive.digest)).map_err(PatchError::Read)
+                }
+                false => Err(base(
+                    "of which this site has the uncompressed archive alone, of another size",
+                )),
+            };
+        }
         let mut contents = self.contents(blob, &base)?;
-        let View::Inflated(bytes) = source.view else {
+        let bytes = source.view.inflated();
+        if source.view == View::Contents {
             return Ok(contents);
-        };
+        }
         contents
             .seek(SeekFrom::Start(0))
             .map_err(PatchError::Read)?;
@@ -65,7 +76,10 @@ impl<'a> StoredSources<'a> {
             ),
             failed: None,
         };
-        let inflated = outhaul_gzip::text(contents, &mut out, bytes);
+        let inflated = match source.view {
+            View::Unpacked(_) => unpack(contents, &mut out, bytes),
+            _ => outhaul_gzip::text(contents, &mut out, bytes),
+        };
         if let Some(error) = out.failed {
             return Err(PatchError::Store(error));
         }
@@ -75,7 +89,7 @@ impl<'a> StoredSources<'a> {
             Ok(found) if found == bytes => Ok(file),
             Ok(_) => Err(base("which has fewer bytes in it than the patch states")),
             Err(error) if is_of_the_file(error.kind()) => Err(base(
-                "which is not gzip, or has more in it than the patch states",
+                "which is not compressed so, or has more in it than the patch states",
             )),
             Err(error) => Err(PatchError::Read(error)),
         }
@@ -104,12 +118,23 @@ impl<'a> StoredSources<'a> {
     }
 }
 
-/// Whether a gzip file itself is why it cannot be inflated, and not the disk.
+/// Writes what zstd frames hold, at most `most` bytes.
+fn unpack(file: File, out: &mut dyn Write, most: u64) -> io::Result<u64> {
+    // What is wrong with the frames is of the file: the disk's own errors have other kinds.
+    let mut frames = zstd::Decoder::new(file)?.take(most.saturating_add(1));
+    match io::copy(&mut frames, out)? {
+        written if written > most => Err(io::ErrorKind::FileTooLarge.into()),
+        written => Ok(written),
+    }
+}
+
+/// Whether a compressed file itself is why it cannot be inflated, and not the disk.
 fn is_of_the_file(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{FileTooLarge, InvalidData, InvalidInput, UnexpectedEof};
+    use io::ErrorKind::{FileTooLarge, InvalidData, InvalidInput, Other, UnexpectedEof};
+    // zstd's own errors are `Other`.
     matches!(
         kind,
-        FileTooLarge | InvalidData | InvalidInput | UnexpectedEof
+        FileTooLarge | InvalidData | InvalidInput | Other | UnexpectedEof
     )
 }
 

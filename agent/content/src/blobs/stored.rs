@@ -1,4 +1,4 @@
-//! The two forms of a stored blob: `<hex>`, as it is carried, and `<hex>.plain`, its contents end to end.
+//! The forms of a stored blob: `<hex>`, as it is carried, and `<hex>.plain`, its contents end to end; of a layer also [`twins`].
 //!
 //! What comes in: a blob's entry in a signed index. What goes out: its contents, by the same checks for both forms. A patch
 //! makes contents and not the bytes that were carried: how those were compressed is nothing that a site needs, so that
@@ -13,14 +13,16 @@ use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::seal::Unseal;
 use outhaul_bundle::{Digest, Limits};
 
-use super::Blobs;
+use super::{Blobs, twins};
 use crate::durable::{self, FileError};
 
 const PLAIN: &str = ".plain";
 
 /// The digest in the name of a stored blob's file.
 pub(super) fn digest_in(name: &str) -> &str {
-    name.strip_suffix(PLAIN).unwrap_or(name)
+    let stem = name.strip_suffix(PLAIN);
+    let stem = stem.or_else(|| name.strip_suffix(twins::ENDING));
+    stem.unwrap_or(name)
 }
 
 /// An opened blob.
@@ -102,9 +104,12 @@ impl Blobs {
         self.keep_as(*digest, &from, &to)
     }
 
-    /// Removes a blob in both forms.
+    /// Removes a blob in each form.
     pub(super) fn remove(&self, digest: &Digest) -> Result<(), FileError> {
-        for path in [self.path(digest), self.plain_path(digest)] {
+        let twin = self.twin_path(digest);
+        let archive = twins::stated(&twin).map(|archive| self.path(&archive.digest));
+        let forms = [self.path(digest), self.plain_path(digest), twin];
+        for path in forms.into_iter().chain(archive) {
             if path.exists() {
                 durable::remove_file(&path)?;
             }

@@ -51,6 +51,11 @@ impl Trial {
         Ok(())
     }
 
+    /// What is in the place of a layer was made and has the digest that its patch states.
+    pub(super) fn twin(&mut self, blob: &Blob) {
+        self.tried.insert(blob.digest, Ok(()));
+    }
+
     pub(super) fn unpack(&mut self, blob: &Blob, stored: Stored) {
         let wanted = |content: &Content| self.wanted.contains(content);
         // What only other sites need is carried, and not unpacked.
@@ -112,7 +117,10 @@ impl Blobs {
         for blob in &index.blobs {
             if !trial.tried.contains_key(&blob.digest) && self.has(blob) {
                 // It was here already and was not read again.
-                trial.unpack(blob, self.open(blob)?);
+                match self.twin(blob) {
+                    Some(_) => trial.twin(blob),
+                    None => trial.unpack(blob, self.open(blob)?),
+                }
             }
             trial.tried.remove(&blob.digest).unwrap_or(Ok(()))?;
             for content in &blob.contents {

@@ -1,0 +1,126 @@
+//! The program `ctr`: what it is asked, and what it answers.
+//!
+//! What comes in: the site's settings, names of images. What goes out: the images that containerd has, whether they are unpacked, and what an
+//! import said. Nothing is decided here, and no file of containerd is touched.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use outhaul_kit::program::{self, Limits, ProgramFault};
+
+use crate::settings::Settings;
+
+/// Most of an answer, in bytes.
+const MAX_ANSWER: u64 = 16 << 20;
+/// How long a question may take.
+const QUESTION: Duration = Duration::from_secs(60);
+
+/// `ctr` with the site's settings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ctr<'a>(pub(crate) &'a Settings);
+
+/// An image that containerd has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    /// Whether all of its layers are unpacked.
+    pub(crate) unpacked: bool,
+}
+
+impl Ctr<'_> {
+    fn run(&self, arguments: &[&str], time: Duration) -> Result<Vec<u8>, ProgramFault> {
+        let mut command = Command::new(&self.0.ctr);
+        command
+            .arg("--address")
+            .arg(&self.0.address)
+            .args(["--namespace", &self.0.namespace])
+            .args(arguments);
+        let limits = Limits {
+            time,
+            output: MAX_ANSWER,
+            asks: false,
+        };
+        program::run(&mut command, b"", &limits)
+    }
+
+    /// `arguments` with the snapshotter, where one is set.
+    fn with_snapshotter<'b>(&'b self, arguments: &[&'b str]) -> Vec<&'b str> {
+        let mut all = arguments.to_vec();
+        if let Some(name) = &self.0.snapshotter {
+            all.extend(["--snapshotter", name]);
+        }
+        all
+    }
+
+    /// All images.
+    pub(crate) fn images(&self) -> Result<Vec<Known>, ProgramFault> {
+        let question = self.with_snapshotter(&["images", "check"]);
+        let answer = self.run(&question, QUESTION)?;
+        Ok(known(&String::from_utf8_lossy(&answer)))
+    }
+
+    /// Imports an archive.
+    pub(crate) fn import(&self, archive: &Path) -> Result<(), ProgramFault> {
+        let mut question = self.with_snapshotter(&["images", "import"]);
+        let archive = archive.to_string_lossy();
+        question.push(&archive);
+        let time = Duration::from_secs(self.0.timeout_s);
+        self.run(&question, time).map(drop)
+    }
+
+    /// Keeps the kubelet from removing an image when it needs space.
+    pub(crate) fn pin(&self, name: &str) -> Result<(), ProgramFault> {
+        let label = ["images", "label", name, "io.cri-containerd.pinned=pinned"];
+        self.run(&label, QUESTION).map(drop)
+    }
+
+    /// Removes names of images, and what nothing else needs of them.
+    pub(crate) fn remove(&self, names: &[&str]) -> Result<(), ProgramFault> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let question = [&["images", "rm", "--sync"][..], names].concat();
+        self.run(&question, QUESTION).map(drop)
+    }
+}
+
+/// What `ctr images check` printed: a line for each image, its name first, whether it is unpacked last.
+fn known(answer: &str) -> Vec<Known> {
+    let lines = answer.lines().skip(1);
+    lines
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            Some(Known {
+                name: (*words.first()?).to_owned(),
+                digest: (*words.iter().find(|word| word.starts_with("sha256:"))?).to_owned(),
+                unpacked: words.last() == Some(&"true"),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_containerd_1_6_prints_is_read() {
+        let answer = "REF                TYPE                                       DIGEST      STATUS           SIZE                  UNPACKED \n\
+                      r.example/app:2    application/vnd.oci.image.manifest.v1+json sha256:8831 incomplete (2/3) 1003.9 KiB/1004.1 KiB true     \n\
+                      r.example/app:3    application/vnd.oci.image.manifest.v1+json sha256:8832 complete (3/3)   1004.1 KiB/1004.1 KiB false    \n";
+        let known = known(answer);
+        let short: Vec<_> = known
+            .iter()
+            .map(|one| (one.name.as_str(), one.digest.as_str(), one.unpacked))
+            .collect();
+        assert_eq!(
+            short,
+            [
+                ("r.example/app:2", "sha256:8831", true),
+                ("r.example/app:3", "sha256:8832", false)
+            ]
+        );
+    }
+}

@@ -31,8 +31,7 @@ use settings::Settings;
 pub enum ContainerdError {
     /// `ctr` failed.
     #[error(
-        "image `{image}` cannot be brought into containerd at `{address}` (namespace `{namespace}`): `ctr` {problem}; see that containerd runs and that \
-         `[containerd]` in agent.toml names its socket, or import a copy without twins"
+        "image `{image}` cannot be brought into containerd at `{}` (namespace `{namespace}`): `ctr`: {problem}", address.display()
     )]
     Ctr {
         /// The image.
@@ -53,22 +52,35 @@ pub enum ContainerdError {
         problem: String,
     },
     /// It was imported and is not there.
-    #[error(
-        "containerd imported image `{image}` and has not unpacked it; `ctr images check` shows its state; a copy without twins, or the whole bundle, \
-         needs no import"
-    )]
+    #[error("containerd imported image `{image}` and has not unpacked it")]
     NotUnpacked {
         /// The image.
         image: String,
     },
     /// Neither a layer nor its archive is here.
-    #[error(
-        "image `{image}` lacks a layer and its archive; import the bundle again, whole or as a copy without twins"
-    )]
+    #[error("image `{image}` lacks a layer, and also the uncompressed archive of it")]
     Lacking {
         /// The image.
         image: String,
     },
+}
+
+impl ContainerdError {
+    /// What to do next.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Ctr { .. } => "see that containerd runs and that `[containerd]` in agent.toml names its socket".to_owned(),
+            Self::Archive { .. } => {
+                "see that the disk has room for the image and can be read".to_owned()
+            }
+            Self::NotUnpacked { .. } => {
+                "`ctr images check` and containerd's log show why; the next bundle, copied without `--twins`, needs no import".to_owned()
+            }
+            Self::Lacking { .. } => {
+                "import the next bundle, copied without `--twins`".to_owned()
+            }
+        }
+    }
 }
 
 /// An image of which some layers are not here.

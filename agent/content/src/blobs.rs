@@ -190,7 +190,8 @@ impl Blobs {
 
 impl BlobSink for Blobs {
     fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
-        if self.has(blob) {
+        // A layer that comes as it is takes the place of its archive: with it the mirror serves the image to other machines.
+        if self.has(blob) && self.twin(blob).is_none() {
             return Ok(None);
         }
         if let Some(trial) = &mut self.trial {

@@ -59,6 +59,14 @@ pub enum ApplyError {
         /// What to do next.
         help: String,
     },
+    /// Images cannot be brought into this machine's containerd.
+    #[error("{problem}")]
+    Images {
+        /// What is the matter.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
     /// The hook program is not to be used, or cannot do it.
     #[error("{problem}")]
     Hook {
@@ -143,6 +151,7 @@ impl ApplyError {
             Self::Cluster { help, .. }
             | Self::Helper { help, .. }
             | Self::Hook { help, .. }
+            | Self::Images { help, .. }
             | Self::Health { help, .. }
             | Self::Program { help, .. }
             | Self::Vault { help, .. } => help.clone(),

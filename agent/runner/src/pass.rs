@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
-use outhaul_reconcilers::{Desired, Item, Reconciler, outcome};
+use outhaul_reconcilers::{ApplyError, Desired, Item, Reconciler, outcome};
 
 use super::{held, index_of, tidy};
 use crate::agent::Agent;
@@ -38,14 +38,7 @@ pub(super) fn pass(
     let mut results = Vec::new();
     let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
     let (bootstrap, others) = parts(held::free(agent, index)?);
-    let first = bootstrap.iter().chain(&others).next();
-    if let Some(failed) = first
-        .map(|first| bring_images(agent, index, first))
-        .transpose()?
-        .flatten()
-    {
-        return Ok((vec![failed], String::new()));
-    }
+    bring_images(agent, index)?;
     for part in [bootstrap, others] {
         for mut desired in part.clone() {
             if takes_back {
@@ -77,35 +70,30 @@ pub(super) fn pass(
     Ok((results, note))
 }
 
-/// Brings images of which layers came as twins into containerd, before anything is applied that would pull them. What failed is the failure of the
-/// `first` assignment, which is not applied.
-fn bring_images(
-    agent: &Agent,
-    index: &Index,
-    first: &Desired,
-) -> Result<Option<AssignmentResult>, AgentError> {
+/// Brings images of which layers came as twins into containerd, before anything is applied that would pull them.
+fn bring_images(agent: &Agent, index: &Index) -> Result<(), AgentError> {
     let layout = serving::image_layout(&agent.state_folder, index.number);
     if !serving::has_twins(&layout) {
-        return Ok(None);
+        return Ok(());
     }
     if agent.heartbeat.is_cancelled() {
         return Err(AgentError::Stopped);
     }
-    let facilities = &agent.facilities;
-    Ok(
-        match facilities.bring_images(index, &layout, &agent.config, &agent.heartbeat) {
-            Ok(names) => {
-                for name in names {
-                    tracing::info!(
-                        "bundle {}: image `{name}` was brought into containerd",
-                        index.number
-                    );
-                }
-                None
-            }
-            Err(error) => Some(outcome::failed(first, &error.to_string(), Vec::new())),
-        },
-    )
+    let (config, heartbeat) = (&agent.config, &agent.heartbeat);
+    let brought = agent
+        .facilities
+        .bring_images(index, &layout, config, heartbeat);
+    let brought = brought.map_err(|error| ApplyError::Images {
+        problem: error.to_string(),
+        help: error.help(),
+    })?;
+    for name in brought {
+        tracing::info!(
+            "bundle {}: image `{name}` was brought into containerd",
+            index.number
+        );
+    }
+    Ok(())
 }
 
 /// The first assignment that brings the reconciler of the others and is not ready, as failed. Waits for them.

@@ -157,8 +157,8 @@ fn of_a_twin(digest: &Digest) -> Refused {
         StatusCode::NOT_FOUND,
         Code::BlobUnknown,
         &format!(
-            "{digest} came as a twin: this site has its uncompressed archive, which the agent brings into the containerd of its own machine, and \
-             not the bytes that a registry serves; for other machines import a copy without `--twins`, or the whole bundle"
+            "{digest} came as a twin: this site has its uncompressed archive, which the agent brings into the containerd of its own machine, and not \
+             the bytes that a registry serves; the next bundle that is imported from a copy without `--twins` has them"
         ),
     ))
 }

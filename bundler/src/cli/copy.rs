@@ -96,6 +96,10 @@ pub struct Args {
     /// Do not make patches: copy changed content whole, for agents that do not support patches
     #[arg(long, conflicts_with = "volume_size")]
     no_patches: bool,
+    /// Where no small patch makes an image's layer itself, make one of its uncompressed archive (a twin): for sites whose agent brings images into
+    /// containerd (`[containerd]` in agent.toml) on their only machine with containers; other sites refuse the copy
+    #[arg(long, conflicts_with_all = ["volume_size", "no_patches"])]
+    twins: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Output,
@@ -303,9 +307,10 @@ impl Args {
                 bundle,
                 &self.to,
                 bases,
-                match self.no_patches {
-                    true => Patching::None,
-                    false => Patching::Exact,
+                match (self.no_patches, self.twins) {
+                    (true, _) => Patching::None,
+                    (false, true) => Patching::Twins,
+                    (false, false) => Patching::Exact,
                 },
             )?]);
         }

@@ -24,6 +24,7 @@ mod materials;
 mod mirrored;
 mod platforms;
 mod signed;
+mod twins;
 mod unnamed;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";

@@ -13,6 +13,9 @@ use crate::settings::Settings;
 
 /// Most of an answer, in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
+/// By this label the kubelet leaves an image where it is; by the other, what was pinned here is known again.
+const PINNED: &str = "io.cri-containerd.pinned";
+const OURS: &str = "dev.outhaul.twin";
 /// How long a question may take.
 const QUESTION: Duration = Duration::from_secs(60);
 
@@ -70,10 +73,24 @@ impl Ctr<'_> {
         self.run(&question, time).map(drop)
     }
 
-    /// Keeps the kubelet from removing an image when it needs space.
-    pub(crate) fn pin(&self, name: &str) -> Result<(), ProgramFault> {
-        let label = ["images", "label", name, "io.cri-containerd.pinned=pinned"];
-        self.run(&label, QUESTION).map(drop)
+    /// Keeps the kubelet from removing an image when it needs space, or lets it again.
+    pub(crate) fn pin(&self, name: &str, is_pinned: bool) -> Result<(), ProgramFault> {
+        // An empty value removes a label.
+        let labels = match is_pinned {
+            true => [format!("{PINNED}=pinned"), format!("{OURS}=true")],
+            false => [format!("{PINNED}="), format!("{OURS}=")],
+        };
+        let [pinned, ours] = &labels;
+        self.run(&["images", "label", name, pinned, ours], QUESTION)
+            .map(drop)
+    }
+
+    /// The images that were pinned here.
+    pub(crate) fn pinned(&self) -> Result<Vec<String>, ProgramFault> {
+        let filter = format!("labels.\"{OURS}\"==true");
+        let answer = self.run(&["images", "ls", "--quiet", &filter], QUESTION)?;
+        let names = String::from_utf8_lossy(&answer);
+        Ok(names.split_whitespace().map(str::to_owned).collect())
     }
 
     /// Removes names of images, and what nothing else needs of them.

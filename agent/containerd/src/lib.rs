@@ -5,6 +5,7 @@
 //! was not there before. It opens no connection (`ctr` does, to a local socket), decides nothing about a bundle, and changes no image that
 //! has all of its layers.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -104,6 +105,7 @@ pub fn bring(
     let twins = twins(index, layout, &images);
     let ctr = Ctr(settings);
     let mut brought = Vec::new();
+    let wanted: BTreeSet<String> = twins.iter().flat_map(|twin| names(twin.image)).collect();
     for twin in twins {
         heartbeat.beat();
         let known = ctr
@@ -115,6 +117,15 @@ pub fn bring(
         }
     }
     heartbeat.beat();
+    // An image that is not pinned is only removed when the kubelet needs room, as any other; `apply` brings it again.
+    for name in &wanted {
+        let _ = ctr.pin(name, true);
+    }
+    for name in ctr.pinned().unwrap_or_default() {
+        if !wanted.contains(&name) {
+            let _ = ctr.pin(&name, false);
+        }
+    }
     Ok(brought)
 }
 
@@ -216,10 +227,6 @@ fn one(
         // A name without its layers would be taken for the image.
         let is_new = |name: &String| known.iter().all(|one| one.name != *name);
         temporary.extend(names(image).into_iter().filter(is_new));
-    }
-    for name in names(image).iter().filter(|_| result.is_ok()) {
-        // It is only not kept when the kubelet needs room, as any image that was pulled.
-        let _ = ctr.pin(name);
     }
     // What is left of it takes space until the next import, and nothing refers to it.
     let temporary: Vec<&str> = temporary.iter().map(String::as_str).collect();

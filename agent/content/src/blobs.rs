@@ -103,6 +103,9 @@ impl Blobs {
             let is_known =
                 meta.is_some_and(|meta| meta.nlink() > 1 && meta.modified().is_ok_and(is_older));
             if !is_known && !self.is_whole(blob) {
+                if let Some(archive) = self.twin(blob) {
+                    self.remove(&archive.digest)?;
+                }
                 self.remove(&blob.digest)?;
                 dropped += 1;
             }

@@ -73,7 +73,7 @@ pub(super) fn pass(
 /// Brings images of which layers came as twins into containerd, before anything is applied that would pull them.
 fn bring_images(agent: &Agent, index: &Index) -> Result<(), AgentError> {
     let layout = serving::image_layout(&agent.state_folder, index.number);
-    if !serving::has_twins(&layout) {
+    if !agent.config.containerd.twins && !serving::has_twins(&layout) {
         return Ok(());
     }
     if agent.heartbeat.is_cancelled() {

@@ -90,6 +90,7 @@ mod taken_away;
 mod tls;
 mod told;
 mod trusted_clock;
+mod twins;
 mod volumes;
 mod waits;
 mod waves;

@@ -3,7 +3,7 @@
 //! What comes in: pairs of old and new versions of Debian packages, as `apt-get download` gives them, each unpacked to the
 //! tar archive that a layer with it is. What goes out: per pair and in all the bytes of the patch against the layer as gzip
 //! carries it, and against the same tar in zstd, and how fast a patch is applied: of layers that are not compressed, and of layers in
-//! gzip, of which the same bytes must come out. Without a network it says so and measures nothing.
+//! gzip, of which the same bytes must come out, and as twins of layers in zstd, of which the archives must come out. Without a network it says so and measures nothing.
 
 #![expect(clippy::cast_precision_loss, reason = "ratios for people")]
 
@@ -75,6 +75,11 @@ fn main() -> io::Result<()> {
     println!("layers that are not compressed, against gzip -6:");
     all(&pairs, None)?;
     for writer in Writer::all(temporary.path())? {
+        if writer.is_twin {
+            println!("twins of layers by {}:", writer.name);
+            all(&pairs, Some(&writer))?;
+            continue;
+        }
         println!(
             "layers in gzip, by {}, and the same bytes again:",
             writer.name
@@ -95,8 +100,8 @@ fn all(pairs: &[(&str, [Vec<u8>; 2])], writer: Option<&Writer>) -> io::Result<()
     }
     let times = |whole: u64| whole as f64 / total.patch as f64;
     println!(
-        "{} pairs: patches of {} bytes in place of {} (gzip) and {} (zstd -9): {:.1} and {:.1} times smaller; {} of {} pairs \
-         at least 6 times smaller than gzip; applied at {:.0} MB/s of what is made",
+        "{} pairs: patches of {} bytes in place of {} (as carried) and {} (zstd -9): {:.1} and {:.1} times smaller; {} of {} pairs \
+         at least 6 times smaller than what is carried; applied at {:.0} MB/s of what is made",
         total.pairs,
         total.patch,
         total.gzip,
@@ -169,6 +174,8 @@ struct Writer {
     name: &'static str,
     program: PathBuf,
     arguments: &'static [&'static str],
+    /// Whether patches make the archives in the place of its layers.
+    is_twin: bool,
 }
 
 impl Writer {
@@ -178,7 +185,14 @@ impl Writer {
             name: "gzip -6",
             program: "gzip".into(),
             arguments: &["-n", "-6"],
+            is_twin: false,
         }];
+        all.push(Self {
+            name: "zstd -3",
+            program: "zstd".into(),
+            arguments: &["-q", "-c", "-3"],
+            is_twin: true,
+        });
         fs::write(folder.join("main.go"), GO)?;
         let program = folder.join("gogzip");
         let built = Command::new("go")
@@ -193,6 +207,7 @@ impl Writer {
                 name: "Go's compress/gzip",
                 program,
                 arguments: &[],
+                is_twin: false,
             }),
             _ => println!("SKIPPED Go's compress/gzip: there is no Go here"),
         }
@@ -251,7 +266,13 @@ fn measure(
     let gzip = carried.len() as u64;
     let started = Instant::now();
     // Of a layer in gzip the text is compared, and corrections make the same file of it.
+    let is_twin = writer.is_some_and(|writer| writer.is_twin);
     let (layer, view, corrections) = match writer {
+        Some(_) if is_twin => (
+            carried.as_slice(),
+            View::Unpacked(old.len() as u64),
+            Vec::new(),
+        ),
         Some(_) => {
             let open = &mut || Ok(Cursor::new(&carried));
             let split = outhaul_gzip::split(open, &mut io::sink(), gzip / 4);
@@ -274,6 +295,7 @@ fn measure(
     let mut bytes = Vec::new();
     let text = plain(new)?;
     let target = match writer {
+        Some(_) if is_twin => New::Twin(&text, Digest::of(new)),
         Some(_) => New::Gzip(&text, &corrections),
         None => New::Plain(&text),
     };
@@ -296,17 +318,23 @@ fn measure(
     let mut input = Cursor::new(&bytes);
     let mut out = tempfile::tempfile()?;
     Patch::read(&mut input, size)
-        .and_then(|patch| patch.apply(&blob, &mut input, &mut Sources(&olds), &mut out))
+        .and_then(|patch| {
+            let twin = patch.twin(&blob)?;
+            let made = twin.as_ref().unwrap_or(&blob);
+            patch.apply(made, &mut input, &mut Sources(&olds), &mut out)
+        })
         .map_err(|error| io::Error::other(error.to_string()))?;
     let applying = started.elapsed();
     let times = gzip as f64 / size as f64;
     let corrected = match writer {
-        Some(_) => format!(" ({} of corrections before compression)", corrections.len()),
-        None => String::new(),
+        Some(writer) if !writer.is_twin => {
+            format!(" ({} of corrections before compression)", corrections.len())
+        }
+        _ => String::new(),
     };
     println!(
-        "{package}: {} bytes of tar, {gzip} in gzip, {zstd} in zstd, a patch of {size}{corrected}: {times:.1} times smaller than \
-         gzip, {:.1} than zstd; made in {:.1} s",
+        "{package}: {} bytes of tar, {gzip} compressed, {zstd} in zstd, a patch of {size}{corrected}: {times:.1} times smaller than \
+         that, {:.1} than zstd; made in {:.1} s",
         new.len(),
         zstd as f64 / size as f64,
         making.as_secs_f64(),

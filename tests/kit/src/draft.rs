@@ -5,6 +5,7 @@
 
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
+use outhaul_bundle::index::served::{Image, Served};
 use outhaul_bundle::index::waves::Wave;
 use outhaul_bundle::index::{
     AgentRelease, Assignment, DriftPolicy, Overlay, SiteValues, Stream, Waves, format_of,
@@ -34,6 +35,8 @@ pub struct Draft {
     pub waves: Option<Waves>,
     /// The version of an agent for this machine, and its program.
     pub agent: Option<(&'static str, Vec<u8>)>,
+    /// Images that the site serves: each by its name, with its manifest first, then its config and its layers.
+    pub images: Vec<(String, Vec<Vec<u8>>)>,
 }
 
 /// What one site has of its own.
@@ -151,7 +154,14 @@ impl Draft {
             drift: DriftPolicy::Report,
             waves: None,
             agent: None,
+            images: Vec::new(),
         }
+    }
+
+    /// An image that the site serves: its manifest, its config, its layers.
+    pub fn image(mut self, name: &str, contents: Vec<Vec<u8>>) -> Self {
+        self.images.push((name.to_owned(), contents));
+        self
     }
 
     /// What somebody changed on site is put back.
@@ -258,9 +268,30 @@ impl Draft {
             }
         };
         let like = FakeBundle::new(number, &[]).unwrap().index;
+        let image = |(name, all): &(String, Vec<Vec<u8>>)| {
+            // Layers are compressed already.
+            let all = all.iter().enumerate();
+            let mut all = all.map(|(at, bytes)| match at {
+                0 | 1 => contents.content("document.json", bytes),
+                _ => contents.content("layer.gz", bytes),
+            });
+            let manifest = all.next().unwrap();
+            let mut blobs: Vec<_> = all.collect();
+            blobs.sort_unstable();
+            Image {
+                name: name.clone(),
+                media_type: "application/vnd.oci.image.manifest.v1+json".to_owned(),
+                manifest,
+                blobs,
+            }
+        };
+        let served = Served {
+            images: self.images.iter().map(image).collect(),
+            repositories: Vec::new(),
+        };
         let (listed, blobs) = contents.encoded();
         let waves = self.waves.clone();
-        let format = format_of(&assignments, &like.served, waves.as_ref(), agent.as_ref());
+        let format = format_of(&assignments, &served, waves.as_ref(), agent.as_ref());
         let mut index = Index {
             format: format.to_owned(),
             fleet: fleet.parse().unwrap(),
@@ -274,6 +305,7 @@ impl Draft {
             orders: self.orders.iter().map(order).collect(),
             waves,
             agent,
+            served,
             blobs: listed,
             ..like
         };

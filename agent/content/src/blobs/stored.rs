@@ -106,10 +106,12 @@ impl Blobs {
 
     /// Removes a blob in each form.
     pub(super) fn remove(&self, digest: &Digest) -> Result<(), FileError> {
-        let twin = self.twin_path(digest);
-        let archive = twins::stated(&twin).map(|archive| self.path(&archive.digest));
-        let forms = [self.path(digest), self.plain_path(digest), twin];
-        for path in forms.into_iter().chain(archive) {
+        let forms = [
+            self.path(digest),
+            self.plain_path(digest),
+            self.twin_path(digest),
+        ];
+        for path in forms {
             if path.exists() {
                 durable::remove_file(&path)?;
             }

@@ -89,7 +89,11 @@ impl Blobs {
         made: &Path,
     ) -> Result<(), FileError> {
         let to = self.path(&archive.digest);
-        self.keep_as(archive.digest, made, &to)?;
+        // Another layer's archive may be the same: that is not what this copy added, and stays when the copy is refused.
+        match digest_of(&to).is_ok_and(|found| found == archive.digest) {
+            true => durable::remove_file(made)?,
+            false => self.keep_as(archive.digest, made, &to)?,
+        }
         state(&self.twin_path(layer), archive)?;
         self.added.push(*layer);
         Ok(())

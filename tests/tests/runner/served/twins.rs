@@ -14,7 +14,7 @@ use outhaul_tests::{
 
 use super::{Registry, at_plain_mirror, crane_or_skip, with_image};
 use crate::cluster::{SITE, follow_the_example};
-use crate::system::SystemFixture;
+use crate::system::{SystemFixture, TO_STICK};
 
 const BUSYBOX: &str = "/usr/bin/busybox";
 
@@ -122,16 +122,7 @@ fn a_rebuilt_zstd_layer_travels_as_a_twin_and_a_container_starts_from_it_without
     let name = format!("{}/team/stock-report:1.4.0", registry.address);
     let first = push(&fixture, &crane, &name, "first");
     with_image(&fixture, &name);
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-        "--allow-host",
-        &registry.address,
-    ];
+    let keys = [&TO_STICK[..], &["--allow-host", &registry.address]].concat();
     fixture.plane(0, "bundle", "dev", &keys);
     fixture.carry(SITE);
     let second = push(&fixture, &crane, &name, "second");
@@ -183,7 +174,7 @@ fn a_rebuilt_zstd_layer_travels_as_a_twin_and_a_container_starts_from_it_without
         containerd.join("containerd.sock").display()
     );
     configure(&fixture, &table);
-    let failed = fixture.agent(SITE, 1, &["import", "small"]).everything();
+    let failed = fixture.agent(SITE, 3, &["import", "small"]).everything();
     assert!(
         failed.contains("cannot be brought into containerd"),
         "{failed}"

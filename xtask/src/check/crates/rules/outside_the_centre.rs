@@ -69,6 +69,22 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "who may change a host is asked by the agent, and asks nobody",
     },
     Rule {
+        member: "outhaul-containerd",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-http",
+                "outhaul-signer",
+                "outhaul-site",
+                "postgres",
+                "rusqlite",
+            ],
+            PROGRAMS,
+        ],
+        why: "who brings images into containerd knows no key, no database and no machine",
+    },
+    Rule {
         member: "outhaul-content",
         never: &[&CENTRE, &["axum", "outhaul-http", "postgres"], PROGRAMS],
         why: "what a site keeps of bundles is kept without a network",

@@ -20,7 +20,7 @@ const OURS: &str = "dev.outhaul.twin";
 const QUESTION: Duration = Duration::from_secs(60);
 
 /// `ctr` with the site's settings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Ctr<'a>(pub(crate) &'a Settings);
 
 /// An image that containerd has.

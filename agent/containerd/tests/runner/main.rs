@@ -3,7 +3,7 @@
 //! What comes in: a generation's image layout with busybox in an image of which the upper layer is there only as its archive, and a containerd with
 //! separate folders and socket, started for the test. What must come out: the image by its name and digest, and what is in the new layer out of a
 //! container; after a failure, no name that was not there before. Nothing serves a layer: whatever is pulled fails.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -127,6 +127,20 @@ pub fn diff_ids(images: &[ImageLayers]) -> BTreeMap<Digest, BTreeSet<Digest>> {
     all
 }
 
+/// The archive of each layer that a twin may be made of: all configs state the same one, and the layer is no file of an assignment.
+///
+/// # Errors
+/// When `read` fails.
+pub fn twins(index: &Index, read: ReadContent<'_>) -> io::Result<BTreeMap<Digest, Digest>> {
+    let files: BTreeSet<Digest> = index.files().map(|file| file.content).collect();
+    let all = diff_ids(&images(index, read)?).into_iter();
+    let one = |(layer, ids): (Digest, BTreeSet<Digest>)| match (ids.first(), ids.len()) {
+        (Some(id), 1) if !files.contains(&layer) => Some((layer, *id)),
+        _ => None,
+    };
+    Ok(all.filter_map(one).collect())
+}
+
 fn parsed<T: for<'de> Deserialize<'de>>(
     content: &Content,
     read: ReadContent<'_>,

@@ -5,6 +5,8 @@
 
 /// Media type of the manifest of an image or artifact (OCI image specification).
 pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// The annotation by which containerd knows what an image in a layout or archive is called.
+pub const CONTAINERD_NAME: &str = "io.containerd.image.name";
 /// Media type of the config of a chart in a registry (Helm).
 pub const CHART_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 /// Media type of a chart's archive in a registry (Helm).

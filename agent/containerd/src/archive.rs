@@ -12,15 +12,13 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::digest::HashingReader;
 use outhaul_bundle::index::served::Image;
 use outhaul_bundle::layers::ImageLayers;
+use outhaul_kit::carried::{CONTAINERD_NAME, IMAGE_MANIFEST as MANIFEST};
 use outhaul_kit::durable;
 use serde_json::{Value, json};
 
-/// The media types of a manifest, of a config, and of an uncompressed layer.
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// The media types of a config, and of an uncompressed layer.
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-/// By this annotation containerd knows what an image is called.
-const NAME: &str = "io.containerd.image.name";
 
 /// Where a blob lies in a layout.
 pub(crate) fn blob(layout: &Path, digest: &Digest) -> std::path::PathBuf {
@@ -128,7 +126,7 @@ fn manifest(layout: &Path, layers: &ImageLayers) -> Vec<u8> {
 fn entry(media_type: &str, bytes: &[u8], name: &str) -> Value {
     json!({
         "mediaType": media_type, "digest": Digest::of(bytes).to_string(), "size": bytes.len(),
-        "annotations": { NAME: name },
+        "annotations": { CONTAINERD_NAME: name },
     })
 }
 

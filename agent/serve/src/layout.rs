@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
-use outhaul_kit::carried::{CHART_ARCHIVE, CHART_CONFIG};
+use outhaul_kit::carried::{CHART_ARCHIVE, CHART_CONFIG, CONTAINERD_NAME};
 use outhaul_kit::media::Media;
 use outhaul_kit::text::chain;
 use serde::Deserialize;
@@ -25,7 +25,6 @@ const MAX_MANIFESTS: usize = 20_000;
 /// An index of an index, and so on.
 const MAX_DEPTH: usize = 8;
 const NAME: &str = "org.opencontainers.image.ref.name";
-const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 /// A descriptor, as far as it is needed.
 #[derive(Debug, Clone, Deserialize)]

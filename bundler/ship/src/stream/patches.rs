@@ -5,7 +5,7 @@
 //! blob travels whole; where twins are allowed, the archive of a layer in its place. Patches lie in a file without a name until the copy is written. Nothing is signed: a site holds
 //! what it makes against the signed index.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 
@@ -116,7 +116,7 @@ impl Patches {
         }
         patches.zstd = patching == Patching::Twins;
         let stated = match patching {
-            Patching::Twins => stated(new)?,
+            Patching::Twins => layers::twins(&new.index, &mut |content| new.content(content))?,
             _ => BTreeMap::new(),
         };
         let missing: Vec<&Blob> = new.index.blobs.iter().filter(|blob| !has(blob)).collect();
@@ -345,18 +345,6 @@ fn read(old: &ReadableBundle, blob: &Blob, zstd: bool) -> io::Result<Old> {
         return Ok(of(archive.view, archive.bytes));
     }
     Ok(of(View::Contents, plain))
-}
-
-/// The archive of each layer, by the configs of the images that are served. What is also a file of an assignment is no layer alone.
-fn stated(new: &ReadableBundle) -> io::Result<BTreeMap<Digest, Digest>> {
-    let images = layers::images(&new.index, &mut |content| new.content(content))?;
-    let files: BTreeSet<Digest> = new.index.files().map(|file| file.content).collect();
-    let all = layers::diff_ids(&images).into_iter();
-    let one = |(layer, ids): (Digest, BTreeSet<Digest>)| match (ids.first(), ids.len()) {
-        (Some(id), 1) if !files.contains(&layer) => Some((layer, *id)),
-        _ => None,
-    };
-    Ok(all.filter_map(one).collect())
 }
 
 impl ReadableBundle {

@@ -17,6 +17,7 @@ use outhaul_bundle::patch::{Maker, Source};
 mod archive;
 pub mod likely;
 mod resemble;
+pub mod travels;
 pub mod twin;
 
 use resemble::Resembling;

@@ -15,8 +15,9 @@ use outhaul_bundle::patch::{
 };
 use outhaul_bundle::{Digest, digest::Hasher, layers};
 use outhaul_delta::likely::{Likely, Names};
+pub use outhaul_delta::travels::{How, Patching, Travels};
 use outhaul_delta::twin::{self, GZIP};
-use outhaul_delta::{Method, New, Old, Plain};
+use outhaul_delta::{New, Old, Plain};
 use outhaul_gzip::SplitError;
 use outhaul_kit::console::progress::{Meter, Unit};
 
@@ -28,54 +29,6 @@ const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 const TWIN_FIFTHS: u64 = 4;
 /// Blobs that are unpacked at once.
 const MAX_OPEN: usize = 48;
-
-/// What may travel in the place of a blob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patching {
-    /// Nothing.
-    None,
-    /// A patch that makes the blob.
-    Exact,
-    /// Also, of an image's layer, a patch that makes its archive: for sites that bring it into containerd.
-    Twins,
-}
-
-/// How a blob that not every site has travels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Travels {
-    /// What it holds, for people.
-    pub name: String,
-    /// The blob.
-    pub blob: Digest,
-    /// Its bytes.
-    pub bytes: u64,
-    /// How.
-    pub how: How,
-}
-
-/// As a patch, or whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
-    /// As a patch.
-    Patch {
-        /// The patch's bytes.
-        bytes: u64,
-        /// How it was made.
-        method: Method,
-    },
-    /// As a patch that makes the archive of the layer in its place.
-    Twin {
-        /// The patch's bytes.
-        bytes: u64,
-        /// Why no patch makes the layer itself.
-        why: String,
-    },
-    /// Whole.
-    Whole {
-        /// Why.
-        why: String,
-    },
-}
 
 /// The patches of one copy.
 #[derive(Debug)]

@@ -299,7 +299,19 @@ pub struct Evidence {
     /// Who sent the webhooks that the hub made the report of; absent where the site's agent signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
+    /// The commit of the environment's own branch that what it runs was made from: which content of the base commit that is, is
+    /// written there. Of the verified bundle; of a cluster that follows the platform repository by the site's signed report. Absent
+    /// where neither states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_commit: Option<String>,
+    /// Where what it runs was made from another base commit than the one asked about: the same of the bundles of its stream
+    /// that were made from that one, up to the one that it runs, the newest first and at most [`MAX_PASSED`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
 }
+
+/// Most entries of [`Evidence::passed`].
+pub const MAX_PASSED: usize = 20;
 
 /// The status of a site at a gate. [`SiteStatus::Confirmed`] is the only success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -129,6 +129,10 @@ pub struct Running {
     pub index: String,
     /// The base commit that it was rendered from.
     pub base_commit: String,
+    /// The commit of the environment's own branch that it was rendered from; `None` where the report does not state it, or was
+    /// recorded before that was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment_commit: Option<String>,
     /// `active` is the only success.
     pub state: String,
     /// What the site said.
@@ -233,6 +237,8 @@ pub struct DesiredBundle {
     pub index: String,
     /// The base commit that it was rendered from.
     pub base_commit: String,
+    /// The commit of the environment's own branch that it was rendered from.
+    pub environment_commit: String,
     /// The sites that it is for; empty means every site of the stream.
     pub recipients: BTreeSet<String>,
     /// Whether a key that signed it was taken away from its stream since: it proves nothing any more.
@@ -286,6 +292,7 @@ impl DesiredBundle {
             number: index.number,
             index: digest.to_string(),
             base_commit: index.snapshot.base.commit.clone(),
+            environment_commit: index.snapshot.environment.commit.clone(),
             recipients: index.recipients.iter().map(ToString::to_string).collect(),
             taken_back: false,
             signed,

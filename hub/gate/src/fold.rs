@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::report::{
     ClusterEvent, ClusterState, ComplianceStatus, GenerationEvent, GenerationState, Report,
     ReportEvent,
@@ -150,7 +151,7 @@ fn observation(report: &Report) -> Option<(&GenerationEvent, bool)> {
 
 /// What a report states that the site runs, if it states that.
 fn running(one: &SeenReport) -> Option<Running> {
-    let seen = |role: &str, base_commit: &str, state: &str, message: &str| Running {
+    let seen = |role: &str, base: (&str, Option<&Snapshot>), state: &str, message: &str| Running {
         report: one.report.number,
         digest: one.digest.clone(),
         received_ms: one.received_ms,
@@ -158,7 +159,8 @@ fn running(one: &SeenReport) -> Option<Running> {
         role: role.to_owned(),
         bundle: 0,
         index: String::new(),
-        base_commit: base_commit.to_owned(),
+        base_commit: base.0.to_owned(),
+        environment_commit: base.1.map(|snapshot| snapshot.environment.commit.clone()),
         state: state.to_owned(),
         message: message.to_owned(),
         webhook: String::new(),
@@ -172,13 +174,19 @@ fn running(one: &SeenReport) -> Option<Running> {
                 .as_ref()
                 .map_or_else(String::new, |made_of| made_of.sender.to_string()),
             assignments: followed(event).into(),
-            ..seen(role, event.base_commit(), state, &event.message)
+            ..seen(
+                role,
+                (event.base_commit(), event.snapshot.as_ref()),
+                state,
+                &event.message,
+            )
         });
     }
     let (event, true) = observation(&one.report)? else {
         return None;
     };
-    let (role, base) = (event.stream.role.as_str(), &event.snapshot.base.commit);
+    let (role, snapshot) = (event.stream.role.as_str(), &event.snapshot);
+    let base = (snapshot.base.commit.as_str(), Some(snapshot));
     Some(Running {
         bundle: event.number,
         index: event.index.to_string(),

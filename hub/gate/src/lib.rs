@@ -15,6 +15,7 @@ pub mod facts;
 pub mod fold;
 pub mod later;
 pub mod observed;
+mod places;
 pub mod record;
 mod rules;
 pub mod site_status;
@@ -128,11 +129,13 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     if let Some(later) = facts.later.filter(|_| question.edition >= 3) {
         return later::closed(question, later);
     }
-    let resolved = observed::resolved(facts.sites, facts.bundles);
+    let reported = facts.sites;
+    let resolved = observed::resolved(reported, facts.bundles);
     let facts = &Facts {
         sites: &resolved,
         ..*facts
     };
+    let follows = observed::following(reported);
     let in_scope =
         |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
     let sites: Vec<SiteDecision> = facts
@@ -203,7 +206,7 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     } else {
         GateVerdict::Closed
     };
-    let evidence = evidence(question, facts, &sites);
+    let evidence = evidence(question, facts, &sites, &follows);
     Decision {
         verdict,
         environment: environment.clone(),
@@ -229,7 +232,12 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
 
 /// The reports that a decision rests on. What a waived site reported is not evidence, and neither is what was reported before
 /// a restore.
-fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteDecision]) -> Vec<Evidence> {
+fn evidence(
+    question: &GateQuestion,
+    facts: &Facts<'_>,
+    sites: &[SiteDecision],
+    follows: &BTreeSet<&str>,
+) -> Vec<Evidence> {
     let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];
     let of_sites: BTreeSet<&str> = sites
         .iter()
@@ -240,7 +248,7 @@ fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteDecision]) 
         .sites
         .iter()
         .filter(|site| of_sites.contains(site.site.as_str()))
-        .filter_map(evidence_of)
+        .filter_map(|site| evidence_of(question, facts, site, follows.contains(site.site.as_str())))
         .collect()
 }
 
@@ -309,9 +317,17 @@ pub fn fingerprint(decision: &Decision) -> String {
     Digest::of(text.as_bytes()).to_string()
 }
 
-fn evidence_of(site: &SiteState) -> Option<Evidence> {
+fn evidence_of(
+    question: &GateQuestion,
+    facts: &Facts<'_>,
+    site: &SiteState,
+    follows: bool,
+) -> Option<Evidence> {
     let running = site.running.as_ref()?;
+    let (environment_commit, passed) = places::of(question, facts, (site, running), follows);
     Some(Evidence {
+        environment_commit,
+        passed,
         site: site.site.clone(),
         epoch: site.newest.as_ref()?.epoch.clone(),
         report: running.report,

@@ -5,13 +5,27 @@
 //! made from counts for nothing, and neither does a cluster that shows none: both close a gate. Pure.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::facts::{DesiredBundle, Running, SiteState};
 use crate::site_status;
 
+fn names_none(running: &Running) -> bool {
+    running.bundle == 0
+}
+
+/// The names of those that report no bundle.
+pub(crate) fn following(sites: &[SiteState]) -> BTreeSet<&str> {
+    let follows = |site: &&SiteState| site.running.as_ref().is_some_and(names_none);
+    sites
+        .iter()
+        .filter(follows)
+        .map(|site| site.site.as_str())
+        .collect()
+}
+
 /// The sites, each with the bundle of the commit that its cluster shows.
 pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a, [SiteState]> {
-    let names_none = |running: &Running| running.bundle == 0;
     if !sites
         .iter()
         .any(|site| site.running.as_ref().is_some_and(names_none))

@@ -159,8 +159,12 @@ fn text(decision: &Decision) {
         print::data(&format!("  note: {note}"));
     }
     for evidence in &decision.evidence {
+        let of = evidence.environment_commit.as_deref();
+        let of = of.map_or_else(String::new, |commit| {
+            format!(", of the environment at {}", gate::short(commit))
+        });
         print::data(&format!(
-            "  evidence: `{}` report {} ({}): bundle {} {}{}",
+            "  evidence: `{}` report {} ({}): bundle {} {}{}{of}",
             evidence.site,
             evidence.report,
             gate::short(&evidence.digest),

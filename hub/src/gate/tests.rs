@@ -20,6 +20,7 @@ use crate::time::{self, HOUR_MS};
 mod clocks;
 mod laws;
 mod observed;
+mod places;
 mod rules;
 
 const NOW: i64 = 1_000 * HOUR_MS;
@@ -162,6 +163,7 @@ fn bundle(number: u64, commit: &str) -> DesiredBundle {
         number,
         index: digest(number),
         base_commit: commit.into(),
+        environment_commit: format!("env-of-{number}"),
         recipients: BTreeSet::new(),
         taken_back: false,
         signed: Signed {
@@ -228,6 +230,7 @@ fn well(name: &str, number: u64) -> SiteState {
             bundle: number,
             index: digest(number),
             base_commit: NEW.into(),
+            environment_commit: None,
             state: "active".into(),
             message: String::new(),
             webhook: String::new(),
@@ -249,18 +252,6 @@ fn status(name: &str, status: &str) -> SiteState {
     edit(well(name, 2), |_, running| {
         running.assignments.get_mut("camera").unwrap().status = status.into();
     })
-}
-
-#[test]
-fn opens_when_every_site_confirms_and_keeps_the_evidence() {
-    let decision = World::new().with([well("a", 2), well("b", 3)]).open();
-    assert_eq!((decision.counted, decision.confirmed), (2, 2));
-    let evidence: Vec<_> = decision
-        .evidence
-        .iter()
-        .map(|e| (&*e.site, e.report, &*e.digest))
-        .collect();
-    assert_eq!(evidence, [("a", 7, "sha256:a"), ("b", 7, "sha256:b")]);
 }
 
 #[test]

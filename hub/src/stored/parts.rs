@@ -299,6 +299,7 @@ fn as_before(store: &Store) {
             "UPDATE reports SET envelope = (SELECT v.envelope FROM report_envelopes v
                     WHERE v.part = reports.part AND v.site = reports.site AND v.epoch = reports.epoch AND v.number = reports.number)
                WHERE part IS NOT NULL;
+             ALTER TABLE observations DROP COLUMN environment_commit;
              ALTER TABLE reports DROP COLUMN part;
              DROP TABLE report_envelopes;
              DROP INDEX sites_by_environment;

@@ -34,6 +34,7 @@ struct Observation<'a> {
     bundle: u64,
     index: String,
     base_commit: &'a str,
+    environment_commit: Option<&'a str>,
     snapshot: String,
     state: &'a str,
     running: bool,
@@ -96,12 +97,13 @@ impl Session<'_> {
                     Value::Text(one.message),
                     Value::Text(set),
                     Value::Text(one.webhook),
+                    one.environment_commit.map_or(Value::Null, Value::Text),
                 ]
             })
             .collect();
         let text = "INSERT INTO observations (site, epoch, number, role, bundle_number,
                 index_digest, base_commit, snapshot_digest, state, running, message, assignments,
-                webhook)";
+                webhook, environment_commit)";
         self.insert_each(text, &rows)
     }
 
@@ -195,6 +197,7 @@ fn of_bundle<'a>(report: &'a Report, event: &'a GenerationEvent, running: bool) 
         bundle: event.number,
         index: event.index.to_string(),
         base_commit: &event.snapshot.base.commit,
+        environment_commit: Some(&event.snapshot.environment.commit),
         snapshot: event.snapshot.digest.to_string(),
         state: state_name(event.state),
         running,
@@ -213,6 +216,7 @@ fn of_cluster<'a>(report: &'a Report, event: &'a ClusterEvent) -> Observation<'a
         bundle: 0,
         index: String::new(),
         base_commit: event.base_commit(),
+        environment_commit: snapshot.map(|snapshot| snapshot.environment.commit.as_str()),
         snapshot: snapshot.map_or_else(String::new, |snapshot| snapshot.digest.to_string()),
         state: cluster_state(event.state),
         running: true,

@@ -176,14 +176,15 @@ impl Session<'_> {
         let sets = self.sets(page)?;
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
-                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms, o.webhook, o.assignments
+                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms, o.webhook,
+                    o.environment_commit, o.assignments
                FROM chosen JOIN current_states c ON c.site = chosen
                JOIN observations o
                  ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.running
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
         ))?;
         let rows = query.query_map(page.bounds(), |row| {
-            let set: String = row.get(13)?;
+            let set: String = row.get(14)?;
             site_rows::running(row, sets.get(&set).cloned().unwrap_or_default())
         })?;
         Ok(rows.collect::<Result<_, _>>()?)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::db::{OptionalExtension as _, params};
 use outhaul_bundle::Index;
-use outhaul_bundle::index::Content;
+use outhaul_bundle::index::{Content, Source};
 use outhaul_gate::facts::{DesiredAssignment, DesiredBundle, Signed};
 
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
@@ -19,6 +19,15 @@ pub struct TrustedTimestamp {
     pub root: Vec<u8>,
     /// The timestamp metadata.
     pub timestamp: Vec<u8>,
+}
+
+/// The commit of the environment in a snapshot on record; the rest of it, which may be long, is passed over.
+fn environment_commit(snapshot: &str) -> Result<String, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct OfEnvironment {
+        environment: Source,
+    }
+    parse::<OfEnvironment>(snapshot, "a snapshot").map(|found| found.environment.commit)
 }
 
 impl Session<'_> {
@@ -199,7 +208,7 @@ impl Session<'_> {
     pub fn bundles(&self) -> Result<Vec<DesiredBundle>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT role, environment, cluster_type, number, index_digest, base_commit,
-                    recipients, issued_ms, expires_ms, signed_as, taken_back
+                    recipients, issued_ms, expires_ms, signed_as, taken_back, snapshot
                FROM bundles ORDER BY role, number",
         )?;
         let mut rows = query.query([])?;
@@ -212,6 +221,7 @@ impl Session<'_> {
                 number: from_sql(row.get(3)?),
                 index: row.get(4)?,
                 base_commit: row.get(5)?,
+                environment_commit: environment_commit(&row.get::<_, String>(11)?)?,
                 recipients: parse(&row.get::<_, String>(6)?, "recipients")?,
                 taken_back: row.get(10)?,
                 signed: Signed {

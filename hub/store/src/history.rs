@@ -59,7 +59,8 @@ impl Session<'_> {
         let text = format!(
             "WITH {NEWEST_EPOCHS}, {newest}
              SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
-                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms, o.webhook
+                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms, o.webhook,
+                    o.environment_commit
                FROM newest_observations o
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
         );

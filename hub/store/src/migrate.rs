@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0026_times_of_decisions.sql"),
     include_str!("migrations/0027_checks.sql"),
     include_str!("migrations/0028_webhooks.sql"),
+    include_str!("migrations/0029_environment_commits.sql"),
 ];
 
 /// What begins a line that a server alone runs.

@@ -65,8 +65,8 @@ impl Parts {
     }
 }
 
-/// What a site runs, of: its name, the report's number, digest and time received, role, bundle, index, commit, state, message, and
-/// the times of the wall clock and of the lower bound; who sent the webhooks that it rests on.
+/// What a site runs, of: its name, the report's number, digest and time received, role, bundle, index, commit, state, message, the
+/// times of the wall clock and of the lower bound, who sent the webhooks that it rests on, and the environment's commit.
 pub(super) fn running(
     row: &Row<'_>,
     assignments: ObservedAssignments,
@@ -80,6 +80,7 @@ pub(super) fn running(
         bundle: from_sql(row.get(5)?),
         index: row.get(6)?,
         base_commit: row.get(7)?,
+        environment_commit: row.get(13)?,
         state: row.get(8)?,
         message: row.get(9)?,
         webhook: row.get(12)?,

@@ -128,6 +128,7 @@ fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
             bundle: from_sql(row.get(7)?),
             index: row.get(8)?,
             base_commit: row.get(9)?,
+            environment_commit: None,
             state: row.get(10)?,
             message: String::new(),
             webhook: row.get(15)?,

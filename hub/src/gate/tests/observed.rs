@@ -25,6 +25,22 @@ fn a_commit_stands_for_the_first_bundle_of_it_beside_sites_that_take_bundles() {
 }
 
 #[test]
+fn the_environment_of_a_cluster_that_follows_is_the_one_that_its_report_states() {
+    let states = |commit: Option<&str>| {
+        edit(follows("b", NEW, "active"), |_, running| {
+            running.environment_commit = commit.map(str::to_owned);
+        })
+    };
+    for commit in [Some("env-of-its-record"), None] {
+        let decision = World::new().with([states(commit)]).open();
+        let one = &decision.evidence[0];
+        assert_eq!(one.environment_commit.as_deref(), commit);
+        // Bundle 2 is only the one of the same base commit: nothing of it ran.
+        assert_eq!((one.bundle, one.passed.len()), (2, 0));
+    }
+}
+
+#[test]
 fn an_older_commit_an_unknown_one_and_none_confirm_nothing() {
     World::new()
         .with([follows("b", OLD, "active")])

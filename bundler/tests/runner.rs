@@ -28,6 +28,7 @@ mod runner {
     pub mod forged;
     pub mod forges;
     pub mod formats;
+    pub mod former;
     pub mod fuzz;
     pub mod gate;
     pub mod golden;

@@ -285,6 +285,58 @@ pub enum PromoteError {
         /// Where the base is written.
         at: Box<str>,
     },
+    /// What a site ran has the commit, and other content of it.
+    #[error(
+        "site `{site}` of `{from}` confirms the commit with bundle {bundle}, which was made from {ran} of it; `{environment}` has {own}, which that \
+         site did not run; `{environment}` stays where it is\nhelp: make a bundle of `{from}` as it is now, have its sites confirm it, and ask again; \
+         or go past the gate with `--override-gate REASON --override-by NAME`, which is recorded in the commit; nothing was changed"
+    )]
+    NotRun {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The environment whose gate decides.
+        from: String,
+        /// The site.
+        site: Box<str>,
+        /// The bundle that it runs.
+        bundle: u64,
+        /// What that was made from.
+        ran: Box<str>,
+        /// What would be promoted.
+        own: Box<str>,
+    },
+    /// Which content of the commit a site ran is not known.
+    #[error(
+        "site `{site}` of `{from}` confirms the commit with bundle {bundle}, and which path of the base that was made from is not known: {why}; \
+         `{environment}` stays where it is\nhelp: make a bundle of `{from}` as it is now, have its sites confirm it, and ask again; or go past the \
+         gate with `--override-gate REASON --override-by NAME`, which is recorded in the commit; nothing was changed"
+    )]
+    PlaceUnknown {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The environment whose gate decides.
+        from: String,
+        /// The site.
+        site: Box<str>,
+        /// The bundle that it runs.
+        bundle: u64,
+        /// Why not.
+        why: Box<str>,
+    },
+    /// A gate decided about it once, and the chain has none before it now.
+    #[error(
+        "`{environment}` is the first environment now, and commit {made:.12} of its branch records that it was promoted {how}: it is not moved \
+         without that gate; `{environment}` stays where it is\nhelp: put the environment before it back into `.environments/`, or go past the gate \
+         with `--override-gate REASON --override-by NAME`, which is recorded in the commit; nothing was changed"
+    )]
+    GateGone {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The promotion on its branch.
+        made: String,
+        /// Through which gate.
+        how: Box<str>,
+    },
     /// The line could not be changed safely.
     #[error(
         "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a separate file"
@@ -315,6 +367,9 @@ impl Classified for PromoteError {
             | Self::Beside { .. }
             | Self::MovedBack { .. }
             | Self::UnseenPath { .. }
+            | Self::NotRun { .. }
+            | Self::PlaceUnknown { .. }
+            | Self::GateGone { .. }
             | Self::Branch {
                 source: BranchError::Moved { .. },
                 ..

@@ -25,6 +25,7 @@ mod clock;
 mod direction;
 mod error;
 mod evidence;
+mod former;
 pub mod hooks;
 mod hub;
 pub mod lineage;
@@ -34,6 +35,7 @@ pub mod overrides;
 mod policy;
 mod problems;
 mod promotion;
+mod ran;
 pub mod record;
 pub mod required;
 pub mod watch;
@@ -185,11 +187,8 @@ impl<'a> Chain<'a> {
     /// [`PromoteError`] when there is none or it cannot be read.
     pub fn link(&self, environment: &str) -> Result<Link, PromoteError> {
         let found = self.environment(environment)?;
-        let mut sources = self.sources.clone();
         let at = &found.control_plane;
-        if let Some(folder) = source::local_folder(self.url) {
-            sources.insert_default(&at.repo.value, folder);
-        }
+        let sources = self.environment_sources(&at.repo.value);
         let reference = GitReference::Branch(at.branch.clone());
         let opened = source::open(&at.repo.value, &reference, &sources, self.cache)?;
         if let Some(BaseFile { path, file, base }) = moved::base_file(&opened, &at.path)? {
@@ -204,6 +203,15 @@ impl<'a> Chain<'a> {
         Err(PromoteError::NoBase {
             environment: environment.to_owned(),
         })
+    }
+
+    /// The local folders of repositories when an environment's own branch in `repository` is read.
+    fn environment_sources(&self, repository: &str) -> SourceMap {
+        let mut sources = self.sources.clone();
+        if let Some(folder) = source::local_folder(self.url) {
+            sources.insert_default(repository, folder);
+        }
+        sources
     }
 
     /// The newest commit of the branch that `link` is based on.

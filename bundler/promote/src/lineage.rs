@@ -16,7 +16,7 @@ use super::record::{self, MessageReading, Passage};
 use super::{Chain, Link, PromoteError};
 
 /// Commits of an environment's branch that are looked at.
-const MAX_COMMITS: usize = 5_000;
+pub(super) const MAX_COMMITS: usize = 5_000;
 /// Merges and renamed files that are followed.
 const MAX_TURNS: usize = 50;
 
@@ -31,6 +31,8 @@ pub struct Lineage {
     pub before: Option<BasePlace>,
     /// The path of the base by the promotion, where the environment before had another one then.
     pub other_path: Option<String>,
+    /// Its repository by the promotion, likewise.
+    pub other_repository: Option<String>,
     /// Whether a commit begins as a promotion and is none.
     pub is_disputed: bool,
 }
@@ -66,6 +68,7 @@ impl Branch<'_> {
             moved_by: opened.commit.clone(),
             before: None,
             other_path: None,
+            other_repository: None,
             is_disputed: false,
         };
         let there = match moved::base_file(opened, self.root)? {
@@ -99,6 +102,8 @@ impl Branch<'_> {
                             moved_by: mover.made.id,
                             before: mover.before,
                             other_path: record::other_path(&made.message).map(str::to_owned),
+                            other_repository: record::other_repository(&made.message)
+                                .map(str::to_owned),
                             is_disputed: false,
                         });
                     }
@@ -120,6 +125,7 @@ impl Branch<'_> {
                 moved_by: mover.made.id,
                 before: mover.before,
                 other_path: None,
+                other_repository: None,
                 is_disputed,
             });
             match side {

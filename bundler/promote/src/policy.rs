@@ -65,6 +65,15 @@ impl Chain<'_> {
     }
 }
 
+impl SiteRule {
+    /// For a promotion whose step the chain does not have any more: one site at least, as every gate asks for.
+    pub(super) const OF_A_FORMER_GATE: Self = Self {
+        percent: 0,
+        at_least: 1,
+        written: None,
+    };
+}
+
 fn policy<'p>(
     policies: &'p [PromotionPolicy],
     from: &str,

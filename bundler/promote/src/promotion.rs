@@ -109,7 +109,14 @@ impl Chain<'_> {
         if !circles.is_empty() {
             return Err(PromoteError::Findings(circles));
         }
-        let from = self.deciding(&asked)?;
+        let former = match self.before(to) {
+            ChainPlace::First => self.former_gate(&link)?,
+            _ => None,
+        };
+        let from = self.deciding(&asked, former.is_some())?;
+        if let Some(former) = former.filter(|_| from.is_none() && asked.past_gate.is_none()) {
+            return Err(former.refusal(to));
+        }
         if let Some(from) = from.as_deref().filter(|_| !asked.backwards)
             && self.order.comes_before(to, from)
         {
@@ -189,14 +196,19 @@ impl Chain<'_> {
         (basis, hooks): (Basis, Option<(&PromotionPolicy, &HookPrograms)>),
         ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
     ) -> Result<(Basis, Made), PromoteError> {
-        let other_path = match &basis {
-            Basis::First => None,
-            Basis::Open { from, .. } => self.refuse_unseen_path(link, from)?,
-            Basis::Override(_) => self.other_path(link),
+        let (other_path, other_repository) = match &basis {
+            Basis::First => (None, None),
+            Basis::Open { from, decision } => {
+                let path = self.refuse_unseen_path(link, from)?;
+                let repository = self.refuse_not_run(link, (from, decision), path.as_deref())?;
+                (path, repository)
+            }
+            Basis::Override(_) => (self.other_path(link), self.other_repository(link)),
         };
         let more = Recorded {
             policies: self.policies_commit(),
             other_path: other_path.as_deref(),
+            other_repository: other_repository.as_deref(),
             hooks: &[],
         };
         let Some((policy, programs)) = hooks.filter(|_| basis != Basis::First) else {
@@ -222,6 +234,7 @@ impl Chain<'_> {
                 let (from, decision) = (from.clone(), decision.clone());
                 return Ok((basis, Made::Closed { from, decision }));
             }
+            self.refuse_not_run(link, (from, decision), other_path.as_deref())?;
         }
         let more = Recorded {
             hooks: &runs,
@@ -304,11 +317,15 @@ impl Chain<'_> {
         Ok(lineage.promotion.is_err().then_some(lineage))
     }
 
-    /// The environment whose gate decides; `None` for the first.
-    fn deciding(&self, asked: &Promotion<'_>) -> Result<Option<String>, PromoteError> {
+    /// The environment whose gate decides; `None` for the first, also where it `had_gate` and the chain has none before it now.
+    fn deciding(
+        &self,
+        asked: &Promotion<'_>,
+        had_gate: bool,
+    ) -> Result<Option<String>, PromoteError> {
         let to = asked.to;
         match (&asked.past_gate, self.before(to)) {
-            (Some(_), ChainPlace::First) => Err(PromoteError::FirstHasNoGate {
+            (Some(_), ChainPlace::First) if !had_gate => Err(PromoteError::FirstHasNoGate {
                 environment: to.to_owned(),
             }),
             // Past the gate also goes what the chain does not know.

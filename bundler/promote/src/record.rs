@@ -19,6 +19,7 @@ use outhaul_kit::text::printable;
 
 const POLICIES: &str = "Outhaul-Policies";
 const OTHER_PATH: &str = "Outhaul-Other-Path";
+const OTHER_REPOSITORY: &str = "Outhaul-Other-Repository";
 const PROMOTED: &str = "Outhaul-Promoted";
 const GATE: &str = "Outhaul-Gate";
 const OVERRIDE_BY: &str = "Outhaul-Override-By";
@@ -69,6 +70,8 @@ pub struct Recorded<'a> {
     pub policies: Option<&'a str>,
     /// The path of the base, where the environment before has another one.
     pub other_path: Option<&'a str>,
+    /// The repository of the base, where the environment before has another one.
+    pub other_repository: Option<&'a str>,
     /// What came of the hooks before the move.
     pub hooks: &'a [HookRun],
 }
@@ -107,7 +110,11 @@ pub fn message(to: &str, commit: &str, basis: &Basis, more: Recorded<'_>) -> Str
         let _ = writeln!(text, "- {}", printable(&hook.sentence()));
     }
     text.push('\n');
-    for (name, value) in [(POLICIES, more.policies), (OTHER_PATH, more.other_path)] {
+    for (name, value) in [
+        (POLICIES, more.policies),
+        (OTHER_PATH, more.other_path),
+        (OTHER_REPOSITORY, more.other_repository),
+    ] {
         if let Some(value) = value {
             let _ = writeln!(text, "{name}: {}", printable(value));
         }
@@ -202,6 +209,7 @@ fn passage(message: &str, environment: &str, commit: &str) -> Result<Passage, St
     let mut trailers = trailers.iter().peekable();
     trailers.next_if(|line| of_ours(POLICIES, line));
     trailers.next_if(|line| of_ours(OTHER_PATH, line));
+    trailers.next_if(|line| of_ours(OTHER_REPOSITORY, line));
     if value(trailers.next(), PROMOTED)? != format!("{environment} {commit}") {
         return Err(no_trailer(PROMOTED));
     }
@@ -262,6 +270,23 @@ pub(super) fn policies(message: &str) -> Option<&str> {
 /// The path of the base, by a message that is one of a promotion, where the environment before had another one then.
 pub(super) fn other_path(message: &str) -> Option<&str> {
     trailer(message, OTHER_PATH)
+}
+
+/// The repository of the base, likewise.
+pub(super) fn other_repository(message: &str) -> Option<&str> {
+    trailer(message, OTHER_REPOSITORY)
+}
+
+/// The environment and the commit that a message promotes: what it says of them is [`read`] then.
+pub(super) fn promoted(message: &str) -> Option<(&str, &str)> {
+    if let Some(both) = trailer(message, PROMOTED) {
+        return both.split_once(' ');
+    }
+    // Programs of before wrote no trailers.
+    let (_, rest) = message.lines().next()?.split_once(" to ")?;
+    let environment = rest.split_once(" (#").map_or(rest, |(name, _)| name);
+    let (_, commit) = message.lines().nth(2)?.rsplit_once(' ')?;
+    Some((environment, commit.strip_suffix('.')?))
 }
 
 fn trailer<'t>(message: &'t str, name: &str) -> Option<&'t str> {

@@ -9,16 +9,18 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 
+use super::former::FormerGate;
 use super::lineage::{Branch, Lineage};
 use super::order::{ChainPlace, PromotionOrder};
 use super::overrides::{self, OverrideError};
+use super::policy::SiteRule;
 use super::record::Passage;
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::BaseRepo;
 use outhaul_control::overriding::Override;
-use outhaul_git::source::{self, GitReference, SourceError};
+use outhaul_git::source::{self, GitReference, OpenedSource, SourceError};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::{LoadRequest, MAIN, Origin};
 
@@ -42,6 +44,24 @@ pub enum ShipRefusal {
         problem: Option<String>,
         /// Where its path is none that a gate before it has seen, the one that it is to have.
         path: Option<Box<str>>,
+    },
+    /// A gate decided about it once, the chain has none before it now, and no promotion brought it to where it is.
+    #[error(
+        "environment `{environment}` is the first one now, and commit {made:.12} of its branch records that it was promoted {how}: it is at base \
+         commit {commit}, and no record shows that such a promotion brought it there{}",
+        problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default()
+    )]
+    GateGone {
+        /// The environment.
+        environment: String,
+        /// Its base commit.
+        commit: String,
+        /// The promotion on its branch.
+        made: String,
+        /// Through which gate.
+        how: String,
+        /// What its branch has instead.
+        problem: Option<String>,
     },
     /// Another base than the one that is promoted.
     #[error(
@@ -70,7 +90,9 @@ pub enum ShipRefusal {
 impl Classified for ShipRefusal {
     fn class(&self) -> FailureClass {
         match self {
-            Self::NoEvidence { .. } | Self::OtherBase { .. } => FailureClass::Refused,
+            Self::NoEvidence { .. } | Self::GateGone { .. } | Self::OtherBase { .. } => {
+                FailureClass::Refused
+            }
             Self::Promote(error) => error.class(),
             Self::Record(_) => FailureClass::Environment,
         }
@@ -90,6 +112,11 @@ impl Classified for ShipRefusal {
                 "promote it with `outhaul promote --to {environment} --hub URL` (with `--commit` and `--backwards`, where it went back), or \
                  go past the gate with `--override-gate REASON --override-by NAME`, which is recorded; nothing was written"
             ),
+            Self::GateGone { .. } => {
+                "put the environment before it back into `.environments/` of the control plane, or go past the gate with `--override-gate REASON \
+                 --override-by NAME`, which is recorded; nothing was written"
+                    .to_owned()
+            }
             Self::OtherBase { .. } => format!("{OTHER_BASE_HELP}; nothing was written"),
             Self::Promote(error) => match error.help() {
                 Some(help) => format!("{help}; nothing was written"),
@@ -131,8 +158,13 @@ pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics
         return findings;
     };
     let environment = &request.environment;
-    let ChainPlace::After(names, _) = chain.before(environment) else {
-        return findings;
+    let before = match chain.before(environment) {
+        ChainPlace::After(names, _) => quoted(names),
+        ChainPlace::First => match chain.link(environment).map(|link| chain.former_gate(&link)) {
+            Ok(Ok(Some(former))) => format!("an environment that is not listed ({})", former.how()),
+            _ => return findings,
+        },
+        ChainPlace::Unknown => return findings,
     };
     if let Ok(Some(PromoteError::UnseenPath {
         from,
@@ -157,8 +189,7 @@ pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics
     for (base, why) in other_bases(plane) {
         let message = format!(
             "environment `{environment}` comes after {}, and no gate decides about its base `{}`: {why}; `bundle`, `publish` and `serve` refuse it",
-            quoted(names),
-            base.name
+            before, base.name
         );
         let finding = Diagnostic::warning("ungated-base", message).at(&base.location);
         findings.push(finding.help(OTHER_BASE_HELP));
@@ -189,8 +220,14 @@ fn unseen_path(chain: &Chain<'_>, environment: &str) -> Result<Option<PromoteErr
 pub fn unrecorded(request: &LoadRequest, plane: &ControlPlane, snapshot: &Snapshot) -> Diagnostics {
     let mut findings = Diagnostics::new();
     // Whoever loads the environment reports what of the chain cannot be read.
-    let Ok((ChainPlace::After(names, _), Some(lineage), _)) = looked_up(request, plane, snapshot)
-    else {
+    let Ok(found) = looked_up(request, plane, snapshot) else {
+        return findings;
+    };
+    if let Some(former) = &found.former {
+        findings.push(gate_gone(&request.environment, plane, former));
+        return findings;
+    }
+    let (ChainPlace::After(names, _), Some(lineage)) = (found.before, found.lineage) else {
         return findings;
     };
     let (Err(problem), Some(base)) = (&lineage.promotion, plane.base_repos.get(MAIN)) else {
@@ -227,15 +264,23 @@ pub fn passage(
     given: Option<&Override>,
 ) -> Result<Passage, ShipRefusal> {
     let (environment, commit) = (&request.environment, &snapshot.base.commit);
-    let (before, lineage, unseen) = looked_up(request, plane, snapshot)?;
-    if before == ChainPlace::First {
-        return Ok(Passage::First);
-    }
+    let LookedUp {
+        before,
+        former,
+        lineage,
+        unseen,
+    } = looked_up(request, plane, snapshot)?;
+    let names = match (&before, &former) {
+        (ChainPlace::First, None) => return Ok(Passage::First),
+        (ChainPlace::First, Some(former)) => Some(format!("a gate ({})", former.how())),
+        (ChainPlace::After(names, _), _) => Some(quoted(names)),
+        (ChainPlace::Unknown, _) => None,
+    };
     // No override was given for these: it is for one move of the one that is promoted.
-    if let (Some((base, why)), ChainPlace::After(names, _)) = (other_bases(plane).next(), &before) {
+    if let (Some((base, why)), Some(names)) = (other_bases(plane).next(), names) {
         return Err(ShipRefusal::OtherBase {
             environment: environment.clone(),
-            before: quoted(names),
+            before: names,
             base: base.name.clone(),
             at: base.location.file_line(),
             why,
@@ -275,8 +320,15 @@ pub fn passage(
         Some(PromoteError::UnseenPath { their_path, .. }) => Some(their_path),
         _ => None,
     };
-    Err(match before {
-        ChainPlace::After(names, _) => ShipRefusal::NoEvidence {
+    Err(match (before, former) {
+        (ChainPlace::First, Some(former)) => ShipRefusal::GateGone {
+            environment: environment.clone(),
+            commit: commit.clone(),
+            how: former.how(),
+            made: former.made,
+            problem,
+        },
+        (ChainPlace::After(names, _), _) => ShipRefusal::NoEvidence {
             environment: environment.clone(),
             commit: commit.clone(),
             before: quoted(&names),
@@ -289,13 +341,39 @@ pub fn passage(
     })
 }
 
-/// Where the environment is in the chain, and how its base came to where it is; that of two folders has no history. And why no gate would
-/// decide about it, where no promotion brought it.
+/// A warning that the chain has no gate before an environment any more that was promoted through one.
+fn gate_gone(environment: &str, plane: &ControlPlane, former: &FormerGate) -> Diagnostic {
+    let message = format!(
+        "environment `{environment}` is the first one now, and commit {:.12} of its branch records that it was promoted {}: `promote` does not move it \
+         without that gate, and `bundle`, `publish` and `serve` ship it only from where such a promotion brought it",
+        former.made,
+        former.how()
+    );
+    let finding = Diagnostic::warning("gate-gone", message);
+    let finding = match plane.base_repos.get(MAIN) {
+        Some(base) => finding.at(&base.location),
+        None => finding,
+    };
+    finding.help("put the environment before it back into `.environments/` of the control plane")
+}
+
+/// What is known of an environment's base.
+struct LookedUp {
+    /// Where the environment is in the chain.
+    before: ChainPlace,
+    /// For the first of the chain, the promotion through a gate that its branch records.
+    former: Option<FormerGate>,
+    /// How its base came to where it is: `None` where no gate is asked for, and for two folders, which have no history.
+    lineage: Option<Lineage>,
+    /// Why no gate would decide about it, where no promotion brought it there.
+    unseen: Option<PromoteError>,
+}
+
 fn looked_up(
     request: &LoadRequest,
     plane: &ControlPlane,
     snapshot: &Snapshot,
-) -> Result<(ChainPlace, Option<Lineage>, Option<PromoteError>), ShipRefusal> {
+) -> Result<LookedUp, ShipRefusal> {
     let environment = &request.environment;
     Ok(match &request.from {
         Origin::Folders { base_dir, .. } => {
@@ -305,22 +383,43 @@ fn looked_up(
                 true => ChainPlace::First,
                 false => order.before(environment).clone(),
             };
-            (before, None, None)
+            LookedUp {
+                before,
+                former: None,
+                lineage: None,
+                unseen: None,
+            }
         }
         Origin::Repository { url, branch } => {
             let (sources, cache) = (request.sources.clone(), &request.cache);
             let chain = Chain::on_branch(url, branch.clone(), sources, cache)?;
             let before = chain.before(environment).clone();
-            let found = match before {
-                ChainPlace::First => None,
-                _ => Some(on_branch(&chain, environment, snapshot)?),
+            let opened = opened(&chain, environment, snapshot)?;
+            let own = chain.environment(environment)?;
+            let former = match before {
+                ChainPlace::First => chain.former_gate_at(own, &opened)?,
+                _ => None,
             };
-            let is_open = found.as_ref().is_none_or(|found| found.promotion.is_ok());
+            let lineage = match (&before, &former) {
+                (ChainPlace::First, None) => None,
+                (_, former) => Some(on_branch(
+                    &chain,
+                    (environment, former.as_ref()),
+                    &opened,
+                    snapshot,
+                )?),
+            };
+            let is_open = lineage.as_ref().is_none_or(|found| found.promotion.is_ok());
             let unseen = match is_open {
                 true => None,
                 false => unseen_path(&chain, environment)?,
             };
-            (before, found, unseen)
+            LookedUp {
+                before,
+                former,
+                lineage,
+                unseen,
+            }
         }
     })
 }
@@ -355,12 +454,12 @@ fn order_beside(
     }
 }
 
-/// What the branch says, from the commit that was loaded.
-fn on_branch(
+/// The branch of an environment at the commit that was loaded.
+fn opened(
     chain: &Chain<'_>,
     environment: &str,
     snapshot: &Snapshot,
-) -> Result<Lineage, PromoteError> {
+) -> Result<OpenedSource, PromoteError> {
     let at = &chain.environment(environment)?.control_plane;
     let mut sources = chain.sources.clone();
     if Path::new(chain.url).is_dir() {
@@ -370,11 +469,29 @@ fn on_branch(
         id: snapshot.environment.commit.clone(),
         near: Some(at.branch.clone()),
     };
-    let opened = source::open(&at.repo.value, &reference, &sources, chain.cache)?;
+    Ok(source::open(
+        &at.repo.value,
+        &reference,
+        &sources,
+        chain.cache,
+    )?)
+}
+
+/// What that branch says. Of an environment with a `former` gate its name of then counts, and a step that the chain does not have any more.
+fn on_branch(
+    chain: &Chain<'_>,
+    (environment, former): (&str, Option<&FormerGate>),
+    opened: &OpenedSource,
+    snapshot: &Snapshot,
+) -> Result<Lineage, PromoteError> {
+    let at = &chain.environment(environment)?.control_plane;
     let branch = Branch {
-        environment,
+        environment: former.map_or(environment, |former| &former.environment),
         root: &at.path,
-        gate: &|gate| chain.rule_then(gate),
+        gate: &|gate| {
+            let rule = chain.rule_then(gate)?;
+            Ok(rule.or_else(|| former.map(|_| SiteRule::OF_A_FORMER_GATE)))
+        },
     };
-    branch.lineage(&opened, &snapshot.base.commit)
+    branch.lineage(opened, &snapshot.base.commit)
 }

@@ -262,6 +262,9 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
         chain.first_only(to)?;
         chain.alone(to)?;
         let link = chain.link(to)?;
+        if let Some(former) = chain.former_gate(&link)? {
+            return Err(former.refusal(to));
+        }
         let commit = chain.newest(&link)?;
         event.commit = Some(commit.clone());
         if link.is_at(&commit) {

@@ -43,7 +43,7 @@ impl Chain {
         }
         let (api, pulls) = serve(fake_git_hub);
         let (open, asked) = (Arc::default(), Arc::default());
-        let hub = fake_hub(Arc::clone(&open), asked);
+        let hub = fake_hub(Arc::clone(&open), asked, centre.path("plane"));
         let mut text = format!(
             "state = \"state\"\ncontrol_plane = \"plane\"\nsources = [\"https://git.example.org/app=app\", \
              \"https://git.example.org/plane=plane\", \"https://git.example.org/manifests=manifests\"]\n\

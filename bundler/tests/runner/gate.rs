@@ -28,9 +28,10 @@ type Ran = (i32, String, String);
 impl GateFixture {
     pub fn new() -> Self {
         let open = Arc::default();
+        let folder = tempfile::tempdir().unwrap();
         let made = Self {
-            folder: tempfile::tempdir().unwrap(),
-            hub: fake_hub(Arc::clone(&open), Arc::default()),
+            hub: fake_hub(Arc::clone(&open), Arc::default(), folder.path().join("cp")),
+            folder,
             open,
         };
         made.ok("init cp --environments dev,stage,prod");

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use outhaul_bundle::hub_api::{Decision, GateAnswer, GateVerdict, RuleVerdict};
@@ -63,7 +63,7 @@ impl ChainFixture {
             git(&plane, &["checkout", "--quiet", "main"]);
         }
         let (open, asked) = (Arc::default(), Arc::default());
-        let hub = fake_hub(Arc::clone(&open), Arc::clone(&asked));
+        let hub = fake_hub(Arc::clone(&open), Arc::clone(&asked), plane.clone());
         Self {
             folder,
             hub,
@@ -133,8 +133,25 @@ fn bend(answer: &mut Decision, how: &str) {
     }
 }
 
-/// Answers the gate's question: open for the environments that the test lists.
-pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String>>>) -> String {
+/// The newest commit of a branch, where there is one.
+fn newest(plane: &Path, branch: &str) -> Option<String> {
+    let mut git = std::process::Command::new("git");
+    let found = git
+        .arg("-C")
+        .arg(plane)
+        .args(["rev-parse", "--verify", "--quiet"]);
+    let found = found.arg(format!("refs/heads/{branch}")).output().ok()?;
+    let id = String::from_utf8(found.stdout).ok()?;
+    found.status.success().then(|| id.trim().to_owned())
+}
+
+/// Answers the gate's question: open for the environments that the test lists. Sites run what the branches of `plane` have, or what
+/// `ran: COMMIT` names.
+pub fn fake_hub(
+    open: Arc<Mutex<Vec<&'static str>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    plane: PathBuf,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -159,7 +176,14 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
             let mut answer: GateAnswer =
                 serde_json::from_str(include_str!("../../../bundle/tests/hub_api/gate-open.json"))
                     .unwrap();
-            answer.decision.environment = environment.unwrap();
+            let environment = environment.unwrap();
+            let mut ran = names.iter().filter_map(|name| name.strip_prefix("ran: "));
+            answer.decision.evidence[0].environment_commit = match ran.next() {
+                Some("none") => None,
+                Some(commit) => Some(commit.to_owned()),
+                None => newest(&plane, &environment),
+            };
+            answer.decision.environment = environment;
             answer.decision.commit = commit.unwrap();
             answer.decision.to = to;
             #[expect(

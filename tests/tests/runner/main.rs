@@ -26,6 +26,7 @@ mod interrupts;
 mod left_alone;
 mod listed;
 mod loops;
+mod not_run;
 mod observing;
 mod openapi;
 mod packages;

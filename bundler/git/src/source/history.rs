@@ -69,7 +69,20 @@ impl OpenedSource {
     ) -> Result<Vec<RecordedCommit>, SourceError> {
         let grep = format!("--grep={line}");
         let without = after.map(|after| format!("^{after}"));
-        self.line(&[&grep], without.as_deref(), None, max)
+        self.line(&["--first-parent", &grep], without.as_deref(), None, max)
+    }
+
+    /// The same of every commit before it, those of merged branches as well.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn recorded_anywhere(
+        &self,
+        line: &str,
+        max: usize,
+    ) -> Result<Vec<RecordedCommit>, SourceError> {
+        let grep = format!("--grep={line}");
+        self.line(&[&grep], None, None, max)
     }
 
     /// Its commit and the ones before it on its line that change the file at `path` of the repository, the newest first; of at most
@@ -78,7 +91,7 @@ impl OpenedSource {
     /// # Errors
     /// [`SourceError`] when git fails.
     pub fn changes_of(&self, path: &str, max: usize) -> Result<Vec<RecordedCommit>, SourceError> {
-        self.line(&[], None, Some(path), max)
+        self.line(&["--first-parent"], None, Some(path), max)
     }
 
     fn line(
@@ -96,13 +109,7 @@ impl OpenedSource {
         let most = format!("--max-count={max}");
         let format = "--format=%H%x00%P%x00%B%x00";
         // A path is one, and no pattern.
-        let mut arguments = vec![
-            "--literal-pathspecs",
-            "log",
-            "--first-parent",
-            &most,
-            format,
-        ];
+        let mut arguments = vec!["--literal-pathspecs", "log", &most, format];
         arguments.extend(options);
         arguments.extend(["--end-of-options", &self.commit]);
         arguments.extend(without);

@@ -182,6 +182,45 @@ esac
         self.site.take(&self.second);
         assert_eq!(self.site.active(), Some(2));
     }
+
+    /// Checks that the image has its own names and no layer, and the twin the archive. Returns where the imported blobs are.
+    fn image_without_layers(&self) -> PathBuf {
+        let known = fs::read_to_string(self.path("known")).unwrap();
+        let (index, _) = self.centre.index(&draft("two"), 2);
+        let manifest = index.served.images[0].manifest.digest;
+        for name in [
+            NAME.to_owned(),
+            format!("registry.example/team/app@{manifest}"),
+        ] {
+            assert!(
+                known
+                    .lines()
+                    .any(|line| line.starts_with(&format!("{name} "))
+                        && line.contains(&manifest.to_string())),
+                "{known}"
+            );
+        }
+        assert!(!known.contains("twin.outhaul.dev"), "{known}");
+        let blobs = self.path("imported/blobs/sha256");
+        assert_eq!(
+            fs::read(blobs.join(Digest::of(&archive("two")).hex())).unwrap(),
+            archive("two")
+        );
+        assert!(!blobs.join(Digest::of(&layer("two")).hex()).exists());
+        let listed: Value =
+            serde_json::from_slice(&fs::read(self.path("imported/index.json")).unwrap()).unwrap();
+        let of_twin = listed["manifests"][0]["digest"]
+            .as_str()
+            .unwrap()
+            .replace("sha256:", "");
+        let of_twin: Value =
+            serde_json::from_slice(&fs::read(blobs.join(of_twin)).unwrap()).unwrap();
+        assert_eq!(
+            of_twin["layers"][0]["mediaType"],
+            "application/vnd.oci.image.layer.v1.tar"
+        );
+        blobs
+    }
 }
 
 #[test]
@@ -208,40 +247,7 @@ fn a_twin_is_imported_with_the_image_itself_before_anything_is_applied_and_the_n
         stderr(&applied)
     );
     assert_eq!(case.site.active(), Some(2));
-    // The image has its own names, and no layer: the twin has the archive.
-    let known = fs::read_to_string(case.path("known")).unwrap();
-    let (index, _) = case.centre.index(&draft("two"), 2);
-    let manifest = index.served.images[0].manifest.digest;
-    for name in [
-        NAME.to_owned(),
-        format!("registry.example/team/app@{manifest}"),
-    ] {
-        assert!(
-            known
-                .lines()
-                .any(|line| line.starts_with(&format!("{name} "))
-                    && line.contains(&manifest.to_string())),
-            "{known}"
-        );
-    }
-    assert!(!known.contains("twin.outhaul.dev"), "{known}");
-    let blobs = case.path("imported/blobs/sha256");
-    assert_eq!(
-        fs::read(blobs.join(Digest::of(&archive("two")).hex())).unwrap(),
-        archive("two")
-    );
-    assert!(!blobs.join(Digest::of(&layer("two")).hex()).exists());
-    let listed: Value =
-        serde_json::from_slice(&fs::read(case.path("imported/index.json")).unwrap()).unwrap();
-    let of_twin = listed["manifests"][0]["digest"]
-        .as_str()
-        .unwrap()
-        .replace("sha256:", "");
-    let of_twin: Value = serde_json::from_slice(&fs::read(blobs.join(of_twin)).unwrap()).unwrap();
-    assert_eq!(
-        of_twin["layers"][0]["mediaType"],
-        "application/vnd.oci.image.layer.v1.tar"
-    );
+    let blobs = case.image_without_layers();
     // What is lost of it is put back from the store, and it is imported once.
     let lost = case
         .site

@@ -25,7 +25,7 @@ pub(super) struct FormerGate {
 }
 
 impl FormerGate {
-    /// `through the gate of \`dev\``, or past one.
+    /// Through the gate of which environment, or past one: the rest of a sentence.
     pub(super) fn how(&self) -> String {
         match &self.passage {
             Passage::Gate(from) => format!("through the gate of `{}`", printable(from)),

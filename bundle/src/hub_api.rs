@@ -310,6 +310,31 @@ pub struct Evidence {
     pub passed: Vec<String>,
 }
 
+impl Evidence {
+    /// The report, and what it states, in words.
+    pub fn sentence(&self) -> String {
+        let short = |id: &str| -> String {
+            let id = id.strip_prefix("sha256:").unwrap_or(id);
+            id.chars().take(12).collect()
+        };
+        let mut text = format!(
+            "`{}` report {} ({}): bundle {} {}",
+            self.site,
+            self.report,
+            short(&self.digest),
+            self.bundle,
+            self.state
+        );
+        if let Some(sender) = &self.webhook {
+            text.push_str(&format!(", by webhook of {sender} alone"));
+        }
+        if let Some(commit) = &self.environment_commit {
+            text.push_str(&format!(", of the environment at {}", short(commit)));
+        }
+        text
+    }
+}
+
 /// Most entries of [`Evidence::passed`].
 pub const MAX_PASSED: usize = 20;
 

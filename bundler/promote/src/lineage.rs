@@ -15,7 +15,7 @@ use super::policy::{PastGate, SiteRule};
 use super::record::{self, MessageReading, Passage};
 use super::{Chain, Link, PromoteError};
 
-/// Commits of an environment's branch that are looked at.
+/// Commits of a branch that are searched: of an environment, or of the control plane.
 pub(super) const MAX_COMMITS: usize = 5_000;
 /// Merges and renamed files that are followed.
 const MAX_TURNS: usize = 50;

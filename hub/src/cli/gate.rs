@@ -159,24 +159,7 @@ fn text(decision: &Decision) {
         print::data(&format!("  note: {note}"));
     }
     for evidence in &decision.evidence {
-        let of = evidence.environment_commit.as_deref();
-        let of = of.map_or_else(String::new, |commit| {
-            format!(", of the environment at {}", gate::short(commit))
-        });
-        print::data(&format!(
-            "  evidence: `{}` report {} ({}): bundle {} {}{}{of}",
-            evidence.site,
-            evidence.report,
-            gate::short(&evidence.digest),
-            evidence.bundle,
-            evidence.state,
-            evidence
-                .webhook
-                .as_ref()
-                .map_or_else(String::new, |sender| format!(
-                    ", by webhook of {sender} alone"
-                ))
-        ));
+        print::data(&format!("  evidence: {}", evidence.sentence()));
     }
     if decision.verdict == GateVerdict::Closed {
         print::talk(&format!("help: {WAY_OUT}"));

@@ -300,6 +300,8 @@ fn as_before(store: &Store) {
                     WHERE v.part = reports.part AND v.site = reports.site AND v.epoch = reports.epoch AND v.number = reports.number)
                WHERE part IS NOT NULL;
              ALTER TABLE observations DROP COLUMN environment_commit;
+             ALTER TABLE observations DROP COLUMN webhook;
+             DROP TABLE webhook_sites;
              ALTER TABLE reports DROP COLUMN part;
              DROP TABLE report_envelopes;
              DROP INDEX sites_by_environment;

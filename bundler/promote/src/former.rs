@@ -7,10 +7,9 @@
 use outhaul_git::source::{self, OpenedSource};
 use outhaul_kit::text::printable;
 
-use super::lineage::MAX_COMMITS;
 use super::moved;
 use super::record::{self, MessageReading, Passage};
-use super::{Chain, Link, PromoteError};
+use super::{Chain, Link, MAX_COMMITS, PromoteError};
 use outhaul_control::model::Environment;
 
 /// The newest promotion through a gate that a branch records.

@@ -49,6 +49,9 @@ pub use problems::problems;
 pub use promotion::{Promoted, Promotion, StepMove};
 use record::{Basis, Recorded};
 
+/// Commits of a branch that are searched: of an environment, or of the control plane.
+const MAX_COMMITS: usize = 5_000;
+
 /// An environment's own branch, and the base that it is pinned to.
 #[derive(Debug)]
 pub struct Link {

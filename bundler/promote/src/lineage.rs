@@ -13,10 +13,8 @@ use outhaul_kit::text::printable;
 use super::moved::{self, BasePlace, BaseState};
 use super::policy::{PastGate, SiteRule};
 use super::record::{self, MessageReading, Passage};
-use super::{Chain, Link, PromoteError};
+use super::{Chain, Link, MAX_COMMITS, PromoteError};
 
-/// Commits of a branch that are searched: of an environment, or of the control plane.
-pub(super) const MAX_COMMITS: usize = 5_000;
 /// Merges and renamed files that are followed.
 const MAX_TURNS: usize = 50;
 

@@ -4,9 +4,8 @@
 //! where nobody wrote any. It is pure; what the policy asks is put to the hub by whoever promotes, and
 //! a promotion on record is held to how many sites must confirm ([`SiteRule`]), by the policies that it was decided by. Where an environment may be entered from is decided in `order`.
 
-use super::lineage::MAX_COMMITS;
 use super::order::PromotionOrder;
-use super::{Chain, PromoteError, listed};
+use super::{Chain, MAX_COMMITS, PromoteError, listed};
 use outhaul_bundle::hub_api::DEFAULT_QUORUM_PERCENT;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::PromotionPolicy;

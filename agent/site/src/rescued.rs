@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{Ack, MAX_REPORTS_AT_ONCE_BYTES, Report};
+use outhaul_kit::{media, text};
 use outhaul_signer::Envelope;
 
 use crate::aside;
@@ -55,6 +56,62 @@ impl RescuedReports {
             true => format!("report {first} of numbering {epoch}"),
             false => format!("reports {first} to {last} of numbering {epoch}"),
         }
+    }
+}
+
+/// What of a file may leave this machine, and what is wrong with the rest of it.
+#[derive(Debug)]
+pub struct Readable {
+    /// Its reports, as they travel.
+    pub bytes: Vec<u8>,
+    /// Why something in it does not leave; `None` where all of it does.
+    pub problem: Option<String>,
+}
+
+impl RescuedReports {
+    /// Its reports. Nothing but a regular file is opened, and of its lines only those leave that are reports of this very site with the
+    /// numbering and numbers that its name states: whoever put something else there gets it neither onto a stick nor to the hub. `None` where
+    /// it is gone.
+    ///
+    /// # Errors
+    /// [`FileError`] where it is something else than a file, or cannot be read.
+    pub fn read(&self, site: &SiteIdentity) -> Result<Option<Readable>, FileError> {
+        let all = match media::read_file(&self.path, MAX_REPORTS_AT_ONCE_BYTES as u64) {
+            Ok(all) => all,
+            Err(error) if error.is_missing() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (mut bytes, mut others) = (Vec::new(), 0_u64);
+        for line in lines(&all) {
+            if self.has(line, site) {
+                bytes.extend_from_slice(line);
+                bytes.push(b'\n');
+            } else {
+                others += 1;
+            }
+        }
+        let what = match others {
+            1 => "1 line that is not a report of this site with that numbering, which is left out"
+                .to_owned(),
+            _ => format!(
+                "{others} lines that are not reports of this site with that numbering, which are left out"
+            ),
+        };
+        let path = text::path(&self.path);
+        let problem = (others > 0).then(|| format!("has {what}: find out who wrote to `{path}`"));
+        Ok(Some(Readable { bytes, problem }))
+    }
+
+    /// Whether a line is one of the reports that the name states. Whoever gets it verifies its signature.
+    fn has(&self, line: &[u8], site: &SiteIdentity) -> bool {
+        let report = Envelope::from_json(line)
+            .ok()
+            .and_then(|envelope| Report::from_bytes(envelope.unverified_payload()).ok());
+        report.is_some_and(|report| {
+            (&report.fleet, &report.site) == (&site.fleet, &site.name)
+                && report.epoch.as_str() == self.epoch
+                && (self.first..=self.last).contains(&report.number)
+        })
     }
 }
 
@@ -103,7 +160,7 @@ pub fn owners(state_folder: &StateFolder) -> Vec<((Name, Name), String)> {
 
 /// The fleet and the site that the first report in a file names; nobody has verified it.
 fn signer(path: &Path) -> Option<(Name, Name)> {
-    let bytes = durable::read(path, MAX_REPORTS_AT_ONCE_BYTES as u64).ok()?;
+    let bytes = media::read_file(path, MAX_REPORTS_AT_ONCE_BYTES as u64).ok()?;
     let line = bytes.split(|byte| *byte == b'\n').next()?;
     let report = Report::from_bytes(Envelope::from_json(line).ok()?.unverified_payload()).ok()?;
     Some((report.fleet, report.site))
@@ -157,7 +214,8 @@ pub fn queued_again(state_folder: &StateFolder, site: &SiteIdentity) -> Result<u
 fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, FileError> {
     let mut gone = BTreeSet::new();
     for one in files {
-        let bytes = durable::read(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64).unwrap_or_default();
+        let bytes =
+            media::read_file(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64).unwrap_or_default();
         durable::remove_file(&one.path)?;
         gone.extend(lines(&bytes).map(Digest::of));
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{ReportsAnswer, path};
-use outhaul_bundle::report::MAX_REPORTS_AT_ONCE_BYTES;
 use outhaul_kit::media::Media;
 use outhaul_kit::text;
 
@@ -16,11 +15,10 @@ use super::{Exported, MAX_ANSWER_BYTES, MODE, OnMedium, Sent, envelopes};
 use crate::acks;
 use crate::agent::Agent;
 use crate::attention::{Attention, AttentionKind};
-use crate::durable;
 use crate::error::AgentError;
 use crate::facilities::Server;
 use crate::rescued::{self, RescuedReports};
-use crate::state::{self, key};
+use crate::state::{self, SiteIdentity, key};
 
 /// How their names begin on a medium, which is read in the order of names.
 const FIRST: &str = "0-former-";
@@ -46,7 +44,7 @@ pub(super) fn export(
         if there.former.contains(&to) {
             continue;
         }
-        let Some(bytes) = content(&one, &mut exported.unread) else {
+        let Some(bytes) = content(&one, &agent.site, &mut exported.unread) else {
             // It is said once, as long as the medium stays in its place.
             there.former.insert(to);
             continue;
@@ -71,7 +69,7 @@ pub(super) fn send(
         state::meta(agent.store.read(), key::FORMER_REFUSALS)?.unwrap_or_default();
     let before = refusals.clone();
     for one in rescued::waiting(&agent.state_folder, &agent.site) {
-        let Some(bytes) = content(&one, &mut sent.unread) else {
+        let Some(bytes) = content(&one, &agent.site, &mut sent.unread) else {
             continue;
         };
         agent.heartbeat.beat();
@@ -141,22 +139,23 @@ impl Counted {
     }
 }
 
-/// What is in one of them. One that cannot be read keeps no other report back: why goes to `unread`, except where it is gone, which
-/// an acknowledgement does.
-fn content(one: &RescuedReports, unread: &mut Vec<String>) -> Option<Vec<u8>> {
-    match durable::read(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if error.is_missing() => None,
-        Err(error) => {
-            tracing::warn!(
-                "{} cannot be read: {error}; {}",
-                one.sentence(),
-                error.help()
-            );
-            unread.push(format!("{} cannot be read: {error}", one.sentence()));
-            None
-        }
+/// What of one of them may leave. One that cannot be read keeps no other report back: why goes to `unread`, except where it is gone, which
+/// an acknowledgement does. What else lies in one is named there, too.
+fn content(one: &RescuedReports, site: &SiteIdentity, unread: &mut Vec<String>) -> Option<Vec<u8>> {
+    let (bytes, problem) = match one.read(site) {
+        Ok(None) => return None,
+        Ok(Some(read)) => (read.bytes, read.problem),
+        Err(error) => (
+            Vec::new(),
+            Some(format!("cannot be read: {error}; {}", error.help())),
+        ),
+    };
+    if let Some(problem) = problem {
+        let problem = format!("{} {problem}", one.sentence());
+        tracing::warn!("{problem}");
+        unread.push(problem);
     }
+    (!bytes.is_empty()).then_some(bytes)
 }
 
 /// That some wait, and what brings them to the hub.

@@ -3,6 +3,7 @@
 //! What must come out: `enrol` and `status` name them, a stick and the network bring them to the hub, and they stay until it has acknowledged them.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::hub_api::ReportsAnswer;
@@ -209,4 +210,38 @@ fn a_saved_file_of_reports_that_cannot_be_read_is_named_and_keeps_no_other_repor
     let sent = site.run(&["send"]);
     assert_reports(&sent, 1, &[&words]);
     assert!(stdout(&sent).contains(" sent"), "{}", stdout(&sent));
+}
+
+#[test]
+fn attack_a_link_among_the_saved_reports_and_lines_that_are_none_do_not_leave_this_machine() {
+    let key = SigningKey::generate().unwrap();
+    let Anew {
+        site, epoch, count, ..
+    } = enrolled_anew(&key);
+    let reports = site.state().join("rescued/reports");
+    let secret = site.folder.path().join("secret");
+    fs::write(&secret, "a secret\nof two lines\n").unwrap();
+    let file = |numbers: &str| reports.join(format!("drone-7-{epoch}-{numbers}.reports"));
+    symlink(&secret, file("901-902")).unwrap();
+    fs::copy(&secret, file("903-904")).unwrap();
+    let stick = tempfile::tempdir().unwrap();
+    let said = [
+        &*format!("reports 901 to 902 of numbering {epoch} cannot be read: "),
+        "a symbolic link",
+        &*format!(
+            "reports 903 to 904 of numbering {epoch} has 2 lines that are not reports of this site"
+        ),
+    ];
+    assert_reports(&site.run(&["export", path(stick.path())]), 1, &said);
+    assert!(on_stick(stick.path()).len() > count);
+    for (name, bytes) in tree(stick.path()) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(!text.contains("secret"), "{name:?}: {text}");
+    }
+    // Nor is a folder followed that a link stands for.
+    let elsewhere = site.folder.path().join("elsewhere");
+    fs::rename(&reports, &elsewhere).unwrap();
+    symlink(&elsewhere, &reports).unwrap();
+    let refused = site.run(&["export", path(stick.path())]);
+    assert_reports(&refused, 3, &["rescued/reports`: it is a symbolic link"]);
 }

@@ -16,7 +16,7 @@ use super::{AtWork, DATABASE_FILES, LOCK, REPORTS, RESCUED, RESTORING, StateFold
 use crate::durable::{self, FileError, at};
 
 /// The folders in which the agent itself makes, removes and reads files. The target of the folder reconciler is its owner's to choose.
-pub const FOLDERS: [&str; 7] = [
+pub const FOLDERS: [&str; 8] = [
     "blobs",
     "blobs/sha256",
     "blobs/partial",
@@ -24,6 +24,7 @@ pub const FOLDERS: [&str; 7] = [
     "roots",
     "identities",
     RESCUED,
+    "rescued/reports",
 ];
 /// Its folders for reconcilers and for what is served: whose files are in them is not checked.
 const FOLDERS_OF_PROGRAMS: [&str; 4] = ["kept", "ansible", "hook", "serve"];
@@ -58,7 +59,7 @@ impl StateFolder {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_dir) {
                 // Where a link leads, reports may be that were saved.
-                let expected = match *name == RESCUED && found != LINK {
+                let expected = match name.starts_with(RESCUED) && found != LINK {
                     true => OWN_WORKING_FOLDER,
                     false => OWN_ENTRY,
                 };

@@ -145,7 +145,9 @@ fn a_full_disk_is_reported_as_such_by_every_command_that_writes() {
         name: "drone-7".to_owned(),
         folder: tempfile::tempdir().unwrap(),
     };
-    std::os::unix::fs::symlink(disk.path(), site.state()).unwrap();
+    let state = disk.path().join("state");
+    fs::create_dir(&state).unwrap();
+    std::os::unix::fs::symlink(state, site.state()).unwrap();
     let fill = disk.path().join("photos");
     let _ = fs::write(&fill, vec![1; 2 << 20]);
     let words = ["help:", "space"];

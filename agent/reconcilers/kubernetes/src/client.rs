@@ -3,13 +3,16 @@
 //! What comes in: an [`Access`], then requests. What goes out: JSON answers of a bounded size, or a
 //! [`ClientError`]: the server could not be asked, or it refused. The server's certificate is always verified,
 //! redirects are not followed, and no proxy is used. A token is in no message. Where a program logs in, it is asked when something is to be asked of
-//! the server, and once again when the server does not believe what it brought: that has expired, whatever this machine's clock shows.
+//! the server, again when what it brought expires, and once again when the server does not believe what it brought: that has expired, whatever this
+//! machine's clock shows. What a program brings anew and the server does not believe either is the last: whoever has hundreds of objects to
+//! ask for does not wait for the program each time.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use outhaul_http::{Authority, ClientSettings, HttpError, Method, Response, TimeLimits};
 use serde_json::Value;
 use zeroize::Zeroizing;
@@ -68,12 +71,16 @@ pub struct ApiClient {
     timeout: Duration,
     /// As whom the server is asked; `None` before a program was asked, or when what it brought is not believed any more.
     login: Mutex<Option<Arc<Login>>>,
+    /// What the server answered to what a program had just brought anew.
+    refused: Mutex<Option<Refusal>>,
 }
 
 /// As whom the server is asked.
 struct Login {
     http: outhaul_http::Client,
     token: Token,
+    /// When a program is asked again; `None` where it named no time, or one that was over by this machine's clock, which then decides nothing.
+    renewed_at: Option<Timestamp>,
 }
 
 /// The token that goes with each request.
@@ -104,6 +111,7 @@ impl ApiClient {
             access: access.clone(),
             timeout,
             login: Mutex::default(),
+            refused: Mutex::default(),
         };
         // A program is asked when something is to be asked of the server.
         if access.plugin().is_none() {
@@ -122,7 +130,8 @@ impl ApiClient {
 
     fn login(&self) -> Result<Arc<Login>, ClientError> {
         let mut known = self.login.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(login) = &*known {
+        let expired = |login: &Login| login.renewed_at.is_some_and(|at| at <= Timestamp::now());
+        if let Some(login) = known.as_ref().filter(|login| !expired(login)) {
             return Ok(login.clone());
         }
         let new = Arc::new(Login::by(&self.access, self.timeout)?);
@@ -179,16 +188,23 @@ impl ApiClient {
     }
 
     fn ask(&self, asked: Asked<'_>) -> Result<(u16, Value), ClientError> {
-        let answer = self.ask_once(&asked);
-        match &answer {
-            Err(ClientError::Refused(refusal))
-                if refusal.reason == Reason::Unauthorized && self.access.plugin().is_some() =>
-            {
-                self.forget_login();
-                self.ask_once(&asked)
-            }
-            _ => answer,
+        if self.access.plugin().is_none() {
+            return self.ask_once(&asked);
         }
+        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(refusal) = refused().clone() {
+            return Err(ClientError::Refused(refusal));
+        }
+        let answer = self.ask_once(&asked);
+        if unauthorized(&answer).is_none() {
+            return answer;
+        }
+        self.forget_login();
+        let answer = self.ask_once(&asked);
+        if let Some(refusal) = unauthorized(&answer) {
+            *refused() = Some(refusal.clone());
+        }
+        answer
     }
 
     fn ask_once(&self, asked: &Asked<'_>) -> Result<(u16, Value), ClientError> {
@@ -249,9 +265,16 @@ impl ApiClient {
     }
 }
 
+/// The refusal of one whom the server does not know.
+fn unauthorized<T>(answer: &Result<T, ClientError>) -> Option<&Refusal> {
+    let refusal = answer.as_ref().err()?.refusal()?;
+    (refusal.reason == Reason::Unauthorized).then_some(refusal)
+}
+
 impl Login {
     /// By `access`; a program that logs in is run.
     fn by(access: &Access, timeout: Duration) -> Result<Self, ClientError> {
+        let mut renewed_at = None;
         let (certificate, token) = match &access.identity {
             ApiCredentials::Nobody => (None, Token::None),
             ApiCredentials::Token(token) => (None, Token::Text(token.clone())),
@@ -261,6 +284,7 @@ impl Login {
             }
             ApiCredentials::Program(plugin) => {
                 let brought = plugin.log_in()?;
+                renewed_at = brought.expires.filter(|at| *at > Timestamp::now());
                 let token = brought.token.map_or(Token::None, Token::Text);
                 (brought.certificate, token)
             }
@@ -287,6 +311,7 @@ impl Login {
         Ok(Self {
             http: http.map_err(|error| unusable(access, error))?,
             token,
+            renewed_at,
         })
     }
 }
@@ -315,5 +340,107 @@ fn unusable(access: &Access, error: HttpError) -> AccessError {
             path: "kubeconfig".into(),
             problem,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::thread;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::exec::ExecPlugin;
+
+    /// A server that believes nobody but who brings `good`, and answers as many requests as there are connections.
+    fn server() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let head = lines
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty());
+                let status = match head.fold(false, |good, line| good || line.ends_with("good")) {
+                    true => "200 OK",
+                    false => "401 Unauthorized",
+                };
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+                );
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        address
+    }
+
+    /// A client that logs in by a program, which writes down each run and brings this `status`.
+    fn client(folder: &Path, status: &str) -> ApiClient {
+        let program = folder.join("log-in");
+        let version = "client.authentication.k8s.io/v1";
+        let text = format!(
+            "#!/bin/sh\necho run >> {runs:?}\n\
+             echo '{{\"apiVersion\":\"{version}\",\"kind\":\"ExecCredential\",\"status\":{status}}}'\n",
+            runs = folder.join("runs"),
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let exec = json!({ "apiVersion": version, "command": "./log-in" });
+        let cluster = (&Value::Null, "https://here", &b"CA"[..]);
+        let plugin = ExecPlugin::of(&exec, &folder.join("kubeconfig"), cluster).unwrap();
+        let authority = rcgen::generate_simple_self_signed(["here".to_owned()]).unwrap();
+        let access = Access {
+            server: server(),
+            authority: authority.cert.pem().into_bytes(),
+            identity: ApiCredentials::Program(Box::new(plugin)),
+        };
+        ApiClient::new(&access, Duration::from_secs(30)).unwrap()
+    }
+
+    fn runs(folder: &Path) -> usize {
+        let text = fs::read_to_string(folder.join("runs")).unwrap();
+        text.lines().count()
+    }
+
+    #[test]
+    fn a_program_whose_new_token_is_not_believed_either_is_not_run_for_each_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let client = client(folder.path(), r#"{"token":"bad"}"#);
+        for _ in 0..5 {
+            let refused = client.get("/api").unwrap_err();
+            assert_eq!(refused.refusal().unwrap().reason, Reason::Unauthorized);
+        }
+        assert_eq!(runs(folder.path()), 2);
+    }
+
+    #[test]
+    fn a_program_is_run_again_when_what_it_brought_expires_and_not_before() {
+        for (expires, expected) in [
+            (Timestamp::now() + Duration::from_secs(3600), 1),
+            // By this machine's clock it was over when it came: the server decides.
+            (Timestamp::now() - Duration::from_secs(3600), 1),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let status = format!(r#"{{"token":"good","expirationTimestamp":"{expires}"}}"#);
+            let client = client(folder.path(), &status);
+            for _ in 0..3 {
+                client.get("/api").unwrap();
+            }
+            assert_eq!(runs(folder.path()), expected, "{expires}");
+            // As if its time had come.
+            let mut login = client.login.lock().unwrap();
+            let known = login.as_mut().and_then(Arc::get_mut).unwrap();
+            known.renewed_at = Some(Timestamp::now());
+            drop(login);
+            client.get("/api").unwrap();
+            assert_eq!(runs(folder.path()), expected + 1, "{expires}");
+        }
     }
 }

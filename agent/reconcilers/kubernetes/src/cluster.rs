@@ -356,10 +356,12 @@ impl Cluster {
             &resource.list_path(namespace),
             "application/json",
             &mut |item| {
-                let mut item = item.clone();
-                // A list names the kind of its items once, for all of them.
-                item["kind"] = kind.into();
-                all.push(item);
+                // A list names the kind of its items once, for all of them. What is not an object is none of them.
+                if let Some(fields) = item.as_object() {
+                    let mut item = fields.clone();
+                    item.insert("kind".into(), kind.into());
+                    all.push(Value::Object(item));
+                }
                 all.len() < MOST_LISTED
             },
         )?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use outhaul_kit::program::{self, Limits};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -50,6 +51,8 @@ pub(crate) struct Credential {
     pub(crate) token: Option<Zeroizing<String>>,
     /// Certificates and their key, PEM.
     pub(crate) certificate: Option<(Vec<u8>, Zeroizing<Vec<u8>>)>,
+    /// Until when, by the program's own words.
+    pub(crate) expires: Option<Timestamp>,
 }
 
 impl ExecPlugin {
@@ -77,17 +80,20 @@ impl ExecPlugin {
                  a client certificate"
             ));
         }
-        let list = |key: &str| exec[key].as_array().map(Vec::as_slice).unwrap_or_default();
-        let arguments = list("args").iter().map(|one| one.as_str());
-        let arguments: Option<Vec<&str>> = arguments.collect();
+        let list = |key: &str| match &exec[key] {
+            Value::Null => Some(&[][..]),
+            other => other.as_array().map(Vec::as_slice),
+        };
+        let arguments = list("args")
+            .and_then(|all| all.iter().map(Value::as_str).collect::<Option<Vec<_>>>())
+            .ok_or("`args` of its user's `exec` is not a list of texts")?;
         let variable = |one: &Value| {
-            let value = one["value"].as_str().unwrap_or_default().to_owned();
-            Some((one["name"].as_str()?.to_owned(), Zeroizing::new(value)))
+            let value = Zeroizing::new(one["value"].as_str()?.to_owned());
+            Some((one["name"].as_str()?.to_owned(), value))
         };
-        let environment: Option<Vec<_>> = list("env").iter().map(variable).collect();
-        let (Some(arguments), Some(environment)) = (arguments, environment) else {
-            return Err("`args` or `env` of its user's `exec` is not a list of texts".to_owned());
-        };
+        let environment = list("env")
+            .and_then(|all| all.iter().map(variable).collect::<Option<Vec<_>>>())
+            .ok_or("`env` of its user's `exec` is not a list of names and values that are texts")?;
         let folder = kubeconfig.parent().unwrap_or(Path::new("."));
         let (entry, server, authority) = cluster;
         let told = exec["provideClusterInfo"] == Value::Bool(true);
@@ -170,8 +176,21 @@ impl ExecPlugin {
                 self.version
             ));
         }
-        let mut secret = |key: &str| match answer["status"][key].take() {
-            Value::String(text) if !text.is_empty() => Some(Zeroizing::new(text)),
+        let mut status = match answer.get_mut("status").map(Value::take) {
+            None | Some(Value::Null) => serde_json::Map::new(),
+            Some(Value::Object(status)) => status,
+            Some(_) => return Err("the `status` of its answer is not an object".to_owned()),
+        };
+        let expires = match status.get("expirationTimestamp") {
+            None | Some(Value::Null) => None,
+            Some(at) => Some(
+                at.as_str()
+                    .and_then(|at| at.parse::<Timestamp>().ok())
+                    .ok_or("the `expirationTimestamp` that it brings is not a time")?,
+            ),
+        };
+        let mut secret = |key: &str| match status.remove(key) {
+            Some(Value::String(text)) if !text.is_empty() => Some(Zeroizing::new(text)),
             _ => None,
         };
         let token = secret("token");
@@ -196,7 +215,11 @@ impl ExecPlugin {
         if token.is_none() && certificate.is_none() {
             return Err("it brings neither a token nor a client certificate".to_owned());
         }
-        Ok(Credential { token, certificate })
+        Ok(Credential {
+            token,
+            certificate,
+            expires,
+        })
     }
 }
 
@@ -261,9 +284,13 @@ mod tests {
         let (_folder, made) = plugin(&script, &told);
         let made = made.unwrap();
         assert_eq!(&**made.log_in().unwrap().token.unwrap(), "very-secret");
-        let script = answer(r#"{"clientCertificateData":"CERT","clientKeyData":"KEY"}"#);
-        let (_folder, made) = plugin(&script, &json!({}));
-        let (chain, key) = made.unwrap().log_in().unwrap().certificate.unwrap();
+        let script = answer(
+            r#"{"clientCertificateData":"CERT","clientKeyData":"KEY","expirationTimestamp":"2026-11-29T10:00:00Z"}"#,
+        );
+        let (_folder, made) = plugin(&script, &json!({"args": null, "env": null}));
+        let brought = made.unwrap().log_in().unwrap();
+        assert_eq!(brought.expires.unwrap().as_second(), 1_795_946_400);
+        let (chain, key) = brought.certificate.unwrap();
         assert_eq!((&chain[..], &key[..]), (&b"CERT"[..], &b"KEY"[..]));
     }
 
@@ -280,6 +307,17 @@ mod tests {
                 "it wrote more than 1048576 bytes",
             ),
             (&answer("{}"), "neither a token nor a client certificate"),
+            (&answer("null"), "neither a token nor a client certificate"),
+            (
+                &answer(r#""expired""#),
+                "`status` of its answer is not an object",
+            ),
+            (&answer("7"), "`status` of its answer is not an object"),
+            (&answer("[]"), "`status` of its answer is not an object"),
+            (
+                &answer(r#"{"token":"a","expirationTimestamp":"soon"}"#),
+                "`expirationTimestamp` that it brings is not a time",
+            ),
             (&answer(r#"{"clientKeyData":"KEY"}"#), "both are needed"),
             (&answer(r#"{"token":"a b"}"#), "no token has"),
             (
@@ -299,7 +337,22 @@ mod tests {
             ),
             (json!({"interactiveMode": "Always"}), "asks a person"),
             (json!({"command": ""}), "names no `command`"),
-            (json!({"args": [1]}), "not a list of texts"),
+            (
+                json!({"args": [1]}),
+                "`args` of its user's `exec` is not a list",
+            ),
+            (
+                json!({"args": "token"}),
+                "`args` of its user's `exec` is not a list",
+            ),
+            (
+                json!({"env": {"WHERE": "north"}}),
+                "`env` of its user's `exec` is not a list",
+            ),
+            (
+                json!({"env": [{"name": "WHERE", "value": 7}]}),
+                "`env` of its user's `exec` is not a list",
+            ),
         ] {
             let refused = plugin("", &more).1.unwrap_err();
             assert!(refused.contains(words), "{refused}");

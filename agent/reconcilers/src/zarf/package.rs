@@ -166,7 +166,12 @@ impl PackageSource {
                 (folder, self.definition.clone())
             }
         };
-        let annotations = &mut definition["metadata"]["annotations"];
+        // What an opened value put there has not been looked at before.
+        let Some(metadata) = definition["metadata"].as_object_mut() else {
+            let problem = "the definition of the package has no `metadata`";
+            return Err(Stop::failed(problem.to_owned()));
+        };
+        let annotations = &mut metadata["annotations"];
         if !annotations.is_object() {
             *annotations = Value::Object(serde_json::Map::new());
         }

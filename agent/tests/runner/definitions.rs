@@ -76,3 +76,41 @@ fn a_definition_goes_with_the_objects_of_others_only_where_the_settings_name_it(
         assert!(reported.contains(words), "{words}: {reported}");
     }
 }
+
+#[test]
+fn a_definition_is_waited_for_while_the_objects_of_its_kind_go_and_named_where_they_do_not() {
+    let Some(mut cluster) = Kubernetes::new() else {
+        return;
+    };
+    cluster.clean();
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure(&format!(
+        "max_removal_percent = 100\n{}wait_s = 1\nremove_definitions = [\"presses.example.org\"]\n",
+        cluster.settings()
+    ));
+    let with = cluster.load("press", "one").file("kind.yaml", DEFINITION);
+    site.take(&centre.publish(&Draft::new([with]).kubernetes()));
+    let theirs = json!({
+        "apiVersion": "example.org/v1", "kind": "Press",
+        "metadata": {"name": "theirs", "finalizers": ["example.org/paper"]},
+    });
+    let path = format!(
+        "/apis/example.org/v1/namespaces/{}/presses",
+        cluster.namespace()
+    );
+    cluster.server().create(&path, &theirs).unwrap();
+    let without = Draft::new([cluster.load("press", "two")]).kubernetes();
+    site.take(&centre.publish(&without));
+    let reported = format!("{:?}", site.reports());
+    let words = "presses.example.org` is not gone after 1 s: it is being removed, and waits for customresourcecleanup";
+    assert!(reported.contains(words), "{reported}");
+    assert!(cluster.server().get(AT).unwrap().is_some());
+    // Whoever has the object lets it go.
+    let free = json!({"metadata": {"finalizers": null}});
+    let at = format!("{path}/theirs");
+    let freed = cluster
+        .server()
+        .ask("PATCH", &at, Some(("application/merge-patch+json", &free)));
+    assert_eq!(freed.unwrap().0, 200);
+}

@@ -197,13 +197,22 @@ fn remove(
             Ok(gone.map(|still| not_gone(key, still, manner, WAS_NOT.into())))
         }
         Ok(Deleted::WasNot) => Ok(Ok(RemovalOutcome::Removed(WAS_NOT.into()))),
+        // The cluster still removes the objects of the kind, which may need what would be removed after the definition.
+        Ok(Deleted::Going(found)) if goes_with_objects(key, manner) => {
+            let gone = wait(uid_of(&found))?;
+            Ok(gone.map(|still| match still {
+                Some((_, still)) => RemovalOutcome::Lingers(format!(
+                    "`{key}` is not gone after {} s: {}",
+                    manner.patience.as_secs(),
+                    waits_for(&still)
+                )),
+                None => RemovalOutcome::Removed(WITH_OBJECTS.into()),
+            }))
+        }
         Ok(Deleted::Going(found)) => {
             let why = waits_for(&found);
             Ok(Ok(match has_finalizers(&found) {
                 true => RemovalOutcome::Lingers(format!("`{key}`: {why}")),
-                false if goes_with_objects(key, manner) => {
-                    RemovalOutcome::Removed(WITH_OBJECTS.into())
-                }
                 false => RemovalOutcome::Removed(why),
             }))
         }

@@ -159,6 +159,12 @@ impl Classified for TargetError {
             ),
             Self::Authority(_) => Some("give `--ca` a PEM file with the authority's certificate".to_owned()),
             Self::Usage { help, .. } => Some(help.clone()),
+            // Nothing that is pushed may be permitted to lead there: this command has no `--allow-host`.
+            Self::Registry(RegistryError::Inside { .. }) => Some(
+                "have whoever runs the registry name an address that others can reach, or give the registry on this machine by the host and \
+                 port at which it takes uploads"
+                    .to_owned(),
+            ),
             Self::Registry(error) => error.help(),
         }
     }

@@ -14,7 +14,7 @@ use outhaul_http::{Method, Response};
 use crate::client::RegistryClient;
 use crate::error::RegistryError;
 use crate::led::Led;
-use crate::redirect::location;
+use crate::redirect::{location, resolved};
 use crate::reference::ImageReference;
 
 impl RegistryClient {
@@ -78,11 +78,17 @@ impl RegistryClient {
         if answer.status() != 202 {
             return Err(self.not_taken(repository, what, answer));
         }
-        let to = location(&answer, &begin).ok_or_else(|| RegistryError::Wrong {
-            host: repository.host().to_owned(),
-            what: format!("the place to send `{what}` to"),
-            problem: "is not https".to_owned(),
-        })?;
+        let named = || {
+            let to = resolved(&begin, answer.header("location")?)?;
+            repository.is_same_loopback(&to).then_some(to)
+        };
+        let to = location(&answer, &begin)
+            .or_else(named)
+            .ok_or_else(|| RegistryError::Wrong {
+                host: repository.host().to_owned(),
+                what: format!("the place to send `{what}` to"),
+                problem: "is not https".to_owned(),
+            })?;
         let separator = if to.contains('?') { '&' } else { '?' };
         let digest = content.digest.hex();
         let put = format!("{to}{separator}digest=sha256%3A{digest}");
@@ -191,5 +197,88 @@ fn with<'a>(
     match authorization {
         Some(value) => request.secret_header("Authorization", value),
         None => request,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+    use crate::credentials::Credentials;
+    use crate::hosts::RegistryHosts;
+
+    /// A registry that takes uploads at `at`, with its port in the place of `PORT`; what is pushed to it at `localhost`, and what it was asked.
+    fn pushed(at: &str) -> (Result<(), RegistryError>, Vec<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port().to_string();
+        let at = at.replace("PORT", &port);
+        let asked = thread::spawn(move || {
+            let mut asked = Vec::new();
+            while asked
+                .last()
+                .is_none_or(|last: &String| last.starts_with("POST"))
+            {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let head: Vec<String> = reader
+                    .by_ref()
+                    .lines()
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
+                let first = head.first().cloned().unwrap_or_default();
+                let answer = match first.starts_with("POST") {
+                    true => format!("202 Accepted\r\nLocation: {at}"),
+                    false if first.starts_with("PUT") => {
+                        reader.read_exact(&mut [0; 5]).unwrap();
+                        "201 Created\r\nDocker-Distribution-API-Version: registry/2.0".to_owned()
+                    }
+                    false => return asked,
+                };
+                asked.push(first);
+                let answer =
+                    format!("HTTP/1.1 {answer}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            asked
+        });
+        let pem = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/authority.pem");
+        let client = RegistryClient::new(Credentials::default(), Some(pem.as_ref()))
+            .and_then(|client| client.with_hosts(RegistryHosts::default()))
+            .unwrap();
+        let content = Content {
+            digest: Digest::of(b"hello"),
+            size: 5,
+        };
+        let repository = format!("localhost:{port}/team/app:1").parse().unwrap();
+        let done = client.push_blob(&repository, content, &mut &b"hello"[..]);
+        // Where nothing was uploaded, the registry still waits.
+        let _ = std::net::TcpStream::connect(format!("127.0.0.1:{port}"));
+        (done, asked.join().unwrap())
+    }
+
+    #[test]
+    fn a_registry_on_this_machine_may_take_uploads_by_another_of_its_names_at_the_same_port() {
+        let (done, asked) = pushed("http://127.0.0.1:PORT/upload?a=1");
+        done.unwrap();
+        assert_eq!(asked.len(), 2, "{asked:?}");
+        assert!(asked[1].starts_with("PUT /upload?a=1&digest=sha256%3A"));
+    }
+
+    #[test]
+    fn attack_a_registry_on_this_machine_leads_uploads_to_no_other_of_its_services() {
+        for at in ["http://127.0.0.1:1/upload", "https://127.0.0.1:1/upload"] {
+            let (done, asked) = pushed(at);
+            let error = done.unwrap_err().to_string();
+            let expected = ["is not https", "this machine, which is not asked"];
+            assert!(
+                expected.iter().any(|words| error.contains(words)),
+                "{error}"
+            );
+            assert_eq!(asked.len(), 1, "{asked:?}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use outhaul_bundle::Digest;
+use outhaul_kit::url::UrlParts;
 
 /// Where that registry answers.
 const DEFAULT_HOST: &str = "registry-1.docker.io";
@@ -47,14 +48,34 @@ impl ImageReference {
 
     /// Whether its registry is this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = self.registry.rsplit_once(':');
-        let host = host.map_or(self.registry.as_str(), |(host, _)| host);
-        host == "localhost"
-            || host == "[::1]"
-            || host
-                .parse::<std::net::Ipv4Addr>()
-                .is_ok_and(|ip| ip.is_loopback())
+        is_loopback(split(&self.registry).0)
     }
+
+    /// Whether its registry is this machine, and `url` is the same port of this machine by another of its names.
+    pub(crate) fn is_same_loopback(&self, url: &str) -> bool {
+        let Some(parts) = UrlParts::of(url) else {
+            return false;
+        };
+        let (host, port) = split(parts.authority);
+        let is_usual = parts.user.is_none() && parts.is_web();
+        is_usual && self.is_loopback() && is_loopback(host) && port == split(&self.registry).1
+    }
+}
+
+/// A host, and its port where one is written.
+fn split(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host == "[::1]"
+        || host
+            .parse::<std::net::Ipv4Addr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Why a host and port are another spelling of a name that is written plainly.
@@ -224,6 +245,25 @@ mod tests {
                 .unwrap()
                 .is_loopback()
         );
+    }
+
+    #[test]
+    fn this_machine_is_the_same_by_each_of_its_names_at_one_port_only() {
+        let image = |text: &str| text.parse::<ImageReference>().unwrap();
+        let typed = image("127.0.0.1:5000/a");
+        for (url, is_same) in [
+            ("http://localhost:5000/v2/u", true),
+            ("http://[::1]:5000/v2/u", true),
+            ("http://127.0.0.1:5000/v2/u", true),
+            ("http://localhost:5001/v2/u", false),
+            ("http://localhost/v2/u", false),
+            ("http://169.254.169.254:5000/v2/u", false),
+            ("http://me@localhost:5000/v2/u", false),
+            ("http://localhost.example:5000/v2/u", false),
+        ] {
+            assert_eq!(typed.is_same_loopback(url), is_same, "{url}");
+        }
+        assert!(!image("r.example:5000/a").is_same_loopback("http://localhost:5000/v2/u"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use outhaul_http::{
 use crate::error::AgentError;
 use crate::facilities::{Server, Span};
 use outhaul_kit::console;
+use outhaul_kit::url::UrlParts;
 
 /// For a part of a large answer: below the service's watchdog of 120 s. What came in it stays and is gone on from.
 const PART: Duration = Duration::from_secs(90);
@@ -50,8 +51,10 @@ impl ServerClient {
             },
         };
         let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
+        let address = base.join("");
         let http = outhaul_http::Client::new(&ClientSettings {
             redirects: 3,
+            named: UrlParts::of(&address).map(|parts| parts.authority),
             proxy: Proxy::FromEnvironment,
             ..ClientSettings::new(user_agent, authority)
         });

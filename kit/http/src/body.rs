@@ -55,28 +55,29 @@ pub(crate) struct BodyReader<R> {
     pub(crate) inner: R,
     pub(crate) silence: Option<Duration>,
     pub(crate) least: Option<LeastRate>,
-    /// Since when bytes are counted, and how many came.
-    pub(crate) since: Option<(Instant, u64)>,
+    /// How long bytes were waited for, and how many came in that time. What whoever reads does between two reads is not the server's.
+    pub(crate) waited: (Duration, u64),
 }
 
 impl<R: Read> Read for BodyReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (begun, before) = *self.since.get_or_insert_with(|| (Instant::now(), 0));
+        let begun = Instant::now();
         let count = self.inner.read(buffer).map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
             let stalled = inner.and_then(|error| worded(error, self.silence));
             stalled.map_or(error, timed_out)
         })?;
-        let came = before + count as u64;
-        self.since = Some((begun, came));
+        let (before, came) = self.waited;
+        let (waited, came) = (before + begun.elapsed(), came + count as u64);
+        self.waited = (waited, came);
         if let Some(least) = self.least
-            && begun.elapsed() >= least.within
+            && waited >= least.within
             && count > 0
         {
             if came < least.bytes {
                 return Err(timed_out(Stalled::Drips(came, least)));
             }
-            self.since = Some((Instant::now(), 0));
+            self.waited = (Duration::ZERO, 0);
         }
         Ok(count)
     }
@@ -84,4 +85,46 @@ impl<R: Read> Read for BodyReader<R> {
 
 fn timed_out(stalled: Stalled) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, stalled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+
+    use super::*;
+
+    /// A server that has a byte after each so long.
+    struct Every(Duration);
+
+    impl Read for Every {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            sleep(self.0);
+            buffer[..1].fill(b'x');
+            Ok(1)
+        }
+    }
+
+    fn reader(every: Duration) -> BodyReader<Every> {
+        BodyReader {
+            inner: Every(every),
+            silence: None,
+            least: Some(LeastRate {
+                bytes: 100,
+                within: Duration::from_millis(200),
+            }),
+            waited: (Duration::ZERO, 0),
+        }
+    }
+
+    #[test]
+    fn who_reads_slowly_is_not_taken_for_a_server_that_drips() {
+        let mut body = reader(Duration::ZERO);
+        for _ in 0..6 {
+            assert_eq!(body.read(&mut [0]).unwrap(), 1);
+            sleep(Duration::from_millis(50));
+        }
+        let mut body = reader(Duration::from_millis(50));
+        let error = (0..6).find_map(|_| body.read(&mut [0]).err()).unwrap();
+        assert!(error.to_string().contains("bytes came in 0 s"), "{error}");
+    }
 }

@@ -18,7 +18,7 @@ use crate::address::usable;
 use crate::authority::{self, Authority};
 use crate::body::{BodyReader, LeastRate, worded};
 use crate::error::HttpError;
-use crate::outside::OutsideOnly;
+use crate::outside::{OutsideOnly, RedirectsOutside};
 use crate::unanswered::{is_closed, not_answered};
 
 /// How long things may last; `None` is without its own limit.
@@ -77,6 +77,9 @@ pub struct ClientSettings<'a> {
     pub silence: Option<Duration>,
     /// Most redirects that are followed; with 0 a redirect is an answer. Plain HTTP follows none.
     pub redirects: u32,
+    /// The one host, with its port where it is written, that who runs the program named: any other, to which a redirect leads, is asked only where it
+    /// is neither this machine nor its link. Without one every host counts as named.
+    pub named: Option<&'a str>,
     /// Whether a proxy is used.
     pub proxy: Proxy,
 }
@@ -96,6 +99,7 @@ impl<'a> ClientSettings<'a> {
             },
             silence: Some(SILENCE),
             redirects: 0,
+            named: None,
             proxy: Proxy::Never,
         }
     }
@@ -158,8 +162,16 @@ impl Client {
         if settings.proxy == Proxy::Never {
             secure = secure.proxy(None);
         }
+        let secure = secure.build();
         Ok(Self {
-            tls: secure.build().into(),
+            tls: match settings.named {
+                Some(named) => ureq::Agent::with_parts(
+                    secure,
+                    DefaultConnector::default(),
+                    RedirectsOutside::of(named),
+                ),
+                None => secure.into(),
+            },
             outside: ureq::Agent::with_parts(
                 outside,
                 DefaultConnector::default(),
@@ -435,7 +447,7 @@ impl Response {
             inner: self.answer.into_body().into_reader(),
             silence: self.silence,
             least: self.least,
-            since: None,
+            waited: (Duration::ZERO, 0),
         }
     }
 }

@@ -28,21 +28,21 @@ pub fn refuse(state: &Path) -> Result<(), AgentError> {
     }
 }
 
-/// The same as [`refuse`], and a folder with something else in it than an agent's files.
+/// The same as [`refuse`], and a folder with something else in it than an agent's files and `kit`, which many copy there to enrol with it.
 ///
 /// # Errors
 /// [`AgentError::Place`]; [`AgentError::Usage`] for a folder with something else in it, [`AgentError::File`] for one that cannot be listed.
-pub fn refuse_used(state: &Path) -> Result<(), AgentError> {
+pub fn refuse_used(state: &Path, kit: Option<&Path>) -> Result<(), AgentError> {
     refuse(state)?;
-    refuse_foreign(state)
+    refuse_foreign(state, kit)
 }
 
 /// Refuses a folder that is somebody's, though nothing in it tells whose: its rights would be changed, and the site's files mixed with theirs.
-fn refuse_foreign(state: &Path) -> Result<(), AgentError> {
+fn refuse_foreign(state: &Path, kit: Option<&Path>) -> Result<(), AgentError> {
     if !state.is_dir() {
         return Ok(());
     }
-    let found = StateFolder::new(state).foreign()?;
+    let found = StateFolder::new(state).foreign(kit)?;
     if found.is_empty() {
         return Ok(());
     }
@@ -77,5 +77,5 @@ pub fn refuse_helper(folder: &Path, agent: &Path) -> Result<(), AgentError> {
             help: "name one with `--folder`, such as `/var/lib/outhaul-apply`".into(),
         });
     }
-    refuse_used(folder)
+    refuse_used(folder, None)
 }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::text;
+use rustix::fs::{AtFlags, StatxAttributes, StatxFlags};
 
 use crate::durable;
 use crate::state_folder::RESCUED;
@@ -69,13 +70,20 @@ fn folder_name(folder: &Path) -> PathBuf {
 
 /// The command that moves the whole state folder aside for that of another site.
 pub fn whole_folder_command(folder: &Path) -> String {
-    typed(folder, &folder_name(folder))
+    let to = folder_name(folder);
+    match is_mount_point(folder) {
+        true => content_command(folder, &to, &[]),
+        false => typed(folder, &to),
+    }
 }
 
 /// The same for another folder of the same site. Saved reports are on their way to the hub, and saved databases the way back to what is lost: both come
 /// along.
 pub fn folder_command(folder: &Path) -> String {
     let to = folder_name(folder);
+    if is_mount_point(folder) {
+        return content_command(folder, &to, &[RESCUED]);
+    }
     let moved = typed(folder, &to);
     let rescued = durable::list(&folder.join(RESCUED)).unwrap_or_default();
     if rescued.is_empty() {
@@ -86,6 +94,27 @@ pub fn folder_command(folder: &Path) -> String {
         "{moved} && mkdir -m 700 {made} && chown --reference={aside} {made} && mv {rescued} {made}",
         aside = text::quoted(&to),
         rescued = text::quoted(to.join(RESCUED))
+    )
+}
+
+/// Whether something is mounted at `folder`, which keeps the system from renaming it.
+fn is_mount_point(folder: &Path) -> bool {
+    let found = rustix::fs::statx(
+        rustix::fs::CWD,
+        folder,
+        AtFlags::SYMLINK_NOFOLLOW,
+        StatxFlags::BASIC_STATS,
+    );
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// The command that moves what is in `folder` to a new folder `to`, except what a file system has in its root, and `stays`.
+fn content_command(folder: &Path, to: &Path, stays: &[&str]) -> String {
+    let (folder, to) = (text::quoted(folder), text::quoted(to));
+    let stays = ["lost+found"].iter().chain(stays);
+    let stays: String = stays.map(|name| format!(" ! -name {name}")).collect();
+    format!(
+        "mkdir -m 700 {to} && chown --reference={folder} {to} && find {folder} -mindepth 1 -maxdepth 1{stays} -exec mv -t {to} {{}} +"
     )
 }
 
@@ -112,6 +141,36 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn what_is_in_a_folder_that_cannot_be_renamed_moves_without_what_is_saved() {
+        assert!(is_mount_point(Path::new("/proc")));
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("the state");
+        assert!(!is_mount_point(&state));
+        for name in ["rescued/reports", "lost+found", "generations/1"] {
+            fs::create_dir_all(state.join(name)).unwrap();
+        }
+        assert!(!is_mount_point(&state));
+        fs::write(state.join("agent.db"), "rows").unwrap();
+        let to = folder_name(&state);
+        let moved = std::process::Command::new("sh")
+            .args(["-c", &content_command(&state, &to, &[RESCUED])])
+            .status();
+        assert!(moved.unwrap().success());
+        let names = |folder: &Path| {
+            let all = durable::list(folder).unwrap().into_iter();
+            let names = all.map(|path| path.strip_prefix(folder).unwrap().to_owned());
+            let mut names: Vec<_> = names.collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&state), ["lost+found", "rescued"].map(PathBuf::from));
+        assert_eq!(names(&to), ["agent.db", "generations"].map(PathBuf::from));
+        // Nothing is left to move, and nothing is moved over.
+        let again = folder_name(&state);
+        assert!(again.ends_with("the state.aside-2"), "{again:?}");
+    }
 
     #[test]
     fn a_database_moves_with_what_is_beside_it_and_over_nothing() {

@@ -60,19 +60,19 @@ fn waiting_in_older(
     if has_newer || count == 0 {
         return Ok(String::new());
     }
-    let reports = match count {
-        1 => "1 report that had".to_owned(),
-        many => format!("{many} reports that had"),
+    let (reports, those) = match count {
+        1 => ("1 report".to_owned(), "that report is saved"),
+        many => (format!("{many} reports"), "those reports are saved"),
     };
-    let in_it = format!("; in it are {reports} not reached the hub when it was copied");
+    let in_it = format!("; it holds {reports} that had not reached the hub when it was copied");
     if read(state_folder).is_none_or(|known| known.epoch != found.epoch) {
-        return Ok(format!("{in_it}: keep it for the centre"));
+        return Ok(format!("{in_it}; keep it for the centre"));
     }
     let folder = state_folder.root().join(RESCUED).join(REPORTS);
     Ok(match state::write_reports(db, &found, &folder) {
-        Ok(_) => format!("{in_it}, and are saved in `{}`", text::path(&folder)),
+        Ok(_) => format!("{in_it}; {those} in `{}`", text::path(&folder)),
         Err(error) => {
-            format!("{in_it}, and could not be saved beside it ({error}): keep it for the centre")
+            format!("{in_it}, which could not be saved beside it ({error}); keep it for the centre")
         }
     })
 }

@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    state_place::refuse_used(&context.state)?;
+    state_place::refuse_used(&context.state, Some(&args.kit))?;
     other_files::refuse_no_kit(&args.kit, &media::open_file(&args.kit)?)?;
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
     enrol::check_kit(&kit).map_err(|error| match error {

@@ -3,6 +3,7 @@
 //! What comes in: the folder. What goes out: the first entry that is something else, as an error that names it, or nothing. It opens and
 //! follows none of them, and changes nothing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -135,24 +136,31 @@ impl StateFolder {
     }
 
     /// The names of what lies in a folder in which no site was or is being made, and is not an agent's: a home folder, a stick, a repository.
-    /// What `agent.toml` names is its owner's to put there.
+    /// What a value in `agent.toml` names is its owner's to put there, as is `kit`, the file that the site is enrolled with.
     ///
     /// # Errors
     /// [`FileError`] of a folder that cannot be listed.
-    pub fn foreign(&self) -> Result<Vec<String>, FileError> {
+    pub fn foreign(&self, kit: Option<&Path>) -> Result<Vec<String>, FileError> {
         let made = [self.database(), self.identity(), self.key()];
         if self.shows_site().is_some() || made.iter().any(|path| path.exists()) {
             return Ok(Vec::new());
         }
         let settings = durable::read(&self.config(), MAX_SETTINGS_BYTES).unwrap_or_default();
-        let settings = String::from_utf8_lossy(&settings);
+        let settings = names_in(&String::from_utf8_lossy(&settings));
+        // Somebody may name it by a link, or from another folder.
+        let kit = kit.and_then(|kit| fs::canonicalize(kit).ok());
+        let is_kit = |path: &Path| {
+            let found = || fs::canonicalize(path).ok();
+            kit.is_some() && path.is_file() && found() == kit
+        };
         let own = |name: &str| {
             let own = FOLDERS.iter().chain(&FOLDERS_OF_PROGRAMS);
             let own = own.chain(&REPLACED_FILES).chain(&DATABASE_FILES);
             own.chain(&OF_OWNER).any(|known| *known == name) || settings.contains(name)
         };
         let all = durable::list(&self.root)?;
-        let names = all.iter().filter_map(|path| path.file_name());
+        let all = all.iter().filter(|path| !is_kit(path));
+        let names = all.filter_map(|path| path.file_name());
         let names = names.map(|name| name.to_string_lossy().into_owned());
         Ok(names.filter(|name| !own(name)).collect())
     }
@@ -188,6 +196,26 @@ impl StateFolder {
         };
         of(&rescued, "db").or_else(|| of(&rescued.join(REPORTS), "reports"))
     }
+}
+
+/// The names in the paths that settings have as values; none where they cannot be read.
+fn names_in(settings: &str) -> BTreeSet<String> {
+    fn add(value: &toml::Value, names: &mut BTreeSet<String>) {
+        match value {
+            toml::Value::String(text) => {
+                let parts = Path::new(text).iter();
+                names.extend(parts.map(|part| part.to_string_lossy().into_owned()));
+            }
+            toml::Value::Array(all) => all.iter().for_each(|one| add(one, names)),
+            toml::Value::Table(all) => all.values().for_each(|one| add(one, names)),
+            _ => {}
+        }
+    }
+    let mut names = BTreeSet::new();
+    if let Ok(settings) = settings.parse::<toml::Table>() {
+        settings.values().for_each(|value| add(value, &mut names));
+    }
+    names
 }
 
 /// What is at `path`, where it is not of the kind that it has to be. What is not there is nothing else.
@@ -234,6 +262,35 @@ mod tests {
             assert!(refused.contains(&said), "{refused}");
         }
         assert_eq!(fs::read(elsewhere.path().join("file")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn foreign_is_what_neither_a_value_of_the_settings_nor_the_command_line_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        let at = |name: &str| folder.path().join(name);
+        let settings = format!(
+            "# photos\nnotes = 1\n[values]\nfiles = [{:?}, \"./local/site.json\"]\n",
+            at("mine.toml")
+        );
+        fs::write(state.config(), settings).unwrap();
+        // Parts of words, comments and names of settings are no names of files.
+        let others = ["photos", "notes", "mine", "a", "toml"];
+        for name in ["mine.toml", "press-7.kit"].iter().chain(&others) {
+            fs::write(at(name), "").unwrap();
+        }
+        fs::create_dir(at("local")).unwrap();
+        let mut found = state.foreign(Some(&at("press-7.kit"))).unwrap();
+        found.sort();
+        let mut expected = others.to_vec();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        // Another kit than the one that is given is somebody's.
+        fs::write(at("press-8.kit"), "").unwrap();
+        let found = state.foreign(Some(&at("press-8.kit"))).unwrap();
+        assert!(found.contains(&"press-7.kit".to_owned()), "{found:?}");
+        let found = state.foreign(None).unwrap();
+        assert_eq!(found.len(), others.len() + 2, "{found:?}");
     }
 
     #[test]

@@ -24,8 +24,8 @@ const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Largest lock file, in bytes.
 const MAX_LOCK_BYTES: u64 = 1024;
-/// The same, of what is read before it is written anew.
-const MAX_LINES: usize = 256;
+/// Most bytes of it that are read before a reason is written into it: its first three lines are shorter.
+const MAX_NOTED_BYTES: usize = 256;
 /// Longest reason in it why a removed database is not saved, in characters.
 const MAX_REASON: usize = 200;
 
@@ -212,7 +212,7 @@ impl Lock {
 
     /// Notes why the service cannot save the database that was removed, for [`StateFolder::unsaved`]. The file is there already: a full disk has room for it.
     pub fn note_unsaved(&self, reason: &str) {
-        let mut known = [0; MAX_LINES];
+        let mut known = [0; MAX_NOTED_BYTES];
         let length = self.file.read_at(&mut known, 0).unwrap_or(0);
         let known = String::from_utf8_lossy(known.get(..length).unwrap_or_default()).into_owned();
         let mut lines: Vec<&str> = known.lines().take(3).collect();

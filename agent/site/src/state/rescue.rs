@@ -320,12 +320,24 @@ mod tests {
     use super::*;
     use crate::state::{Store, set_meta};
 
+    /// A copy of a database that is no site's is no way back.
+    fn site() -> SiteIdentity {
+        serde_json::from_value(serde_json::json!({
+            "fleet": "acme", "name": "press-7", "epoch": "e1", "hub_url": "", "hub_key": "",
+            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
+        }))
+        .unwrap()
+    }
+
     #[test]
     fn a_removed_database_is_saved_whole_and_one_that_was_moved_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.db");
         let mut store = Store::open(&path).unwrap();
-        let set = store.commit(|db| set_meta(db, key::ACTIVE, Some(&7)));
+        let set = store.commit(|db| {
+            set_meta(db, key::SITE, Some(&site()))?;
+            set_meta(db, key::ACTIVE, Some(&7))
+        });
         let _: () = set.unwrap();
         let aside = folder.path().join("aside.db");
         fs::rename(&path, &aside).unwrap();
@@ -355,7 +367,10 @@ mod tests {
         let path = folder.path().join("agent.db");
         let opened = || {
             let mut store = Store::open(&path).unwrap();
-            let set = store.commit(|db| set_meta(db, key::ACTIVE, Some(&7)));
+            let set = store.commit(|db| {
+                set_meta(db, key::SITE, Some(&site()))?;
+                set_meta(db, key::ACTIVE, Some(&7))
+            });
             let _: () = set.unwrap();
             store
         };

@@ -1,19 +1,20 @@
 //! What a hub derives for a site that reports by webhook: the secret that its cluster sends with, and the key that signs its reports.
 //!
-//! What comes in: the hub's key, the fleet, the site and a random salt. What goes out: a secret that nobody stores, and a key from
-//! it. Whoever has the database alone has neither; whoever has the hub's key has both. Nothing is verified here.
+//! What comes in: the hub's key, the fleet, the site and a random salt. What goes out: a secret and a key, which nobody stores. Neither
+//! follows from the other: the cluster has the secret, and only the hub signs reports. Whoever has the database alone has neither;
+//! whoever has the hub's key has both. Nothing is verified here.
 
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::key::SigningKey;
 
-/// What the hub's key signs to derive secrets, and nothing else signs.
+/// What the hub's key signs to derive secrets and keys, and nothing else signs.
 const ROOT: &[u8] = b"outhaul.dev/webhook-secrets/v1";
 const SECRET: &[u8] = b"outhaul.dev/webhook-secret/v1";
 const KEY: &[u8] = b"outhaul.dev/webhook-key/v1";
 
-/// What a hub derives the secrets of its sites from. It is as secret as the hub's key.
+/// What a hub derives the secrets of its sites and the keys of their reports from. It is as secret as the hub's key.
 #[derive(Clone)]
 pub struct WebhookSecrets(Zeroizing<String>);
 
@@ -34,17 +35,18 @@ impl WebhookSecrets {
 
     /// The secret of a site: 64 hexadecimal digits, the same for the same hub, fleet, site and salt.
     pub fn secret(&self, fleet: &str, site: &str, salt: &str) -> Zeroizing<String> {
-        let bytes = Zeroizing::new(framed(SECRET, &[&self.0, fleet, site, salt]));
-        let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::digest(&*bytes)));
-        Zeroizing::new(hex::encode(*digest))
+        Zeroizing::new(hex::encode(*self.derived(SECRET, [fleet, site, salt])))
     }
-}
 
-/// The key that signs what the hub makes of a site's webhooks.
-pub fn webhook_key(fleet: &str, site: &str, secret: &str) -> SigningKey {
-    let bytes = Zeroizing::new(framed(KEY, &[fleet, site, secret]));
-    let seed = Zeroizing::new(<[u8; 32]>::from(Sha256::digest(&*bytes)));
-    SigningKey::from_seed(&seed)
+    /// The key that signs what the hub makes of a site's webhooks. Whoever has the site's secret cannot derive it.
+    pub fn report_key(&self, fleet: &str, site: &str, salt: &str) -> SigningKey {
+        SigningKey::from_seed(&self.derived(KEY, [fleet, site, salt]))
+    }
+
+    fn derived(&self, purpose: &[u8], [fleet, site, salt]: [&str; 3]) -> Zeroizing<[u8; 32]> {
+        let bytes = Zeroizing::new(framed(purpose, &[&self.0, fleet, site, salt]));
+        Zeroizing::new(<[u8; 32]>::from(Sha256::digest(&*bytes)))
+    }
 }
 
 /// Lengths before contents, so that no two lists are alike.
@@ -83,9 +85,41 @@ mod tests {
         ] {
             assert_ne!(first, different);
         }
-        let key = |site, secret| webhook_key("f", site, secret).public().id();
-        assert_eq!(key("a", &first), key("a", &first));
-        assert_ne!(key("a", &first), key("b", &first));
-        assert_ne!(key("a", &first), key("a", "another"));
+        let key = |hub, fleet, site, salt| {
+            let secrets = WebhookSecrets::of(hub);
+            secrets.report_key(fleet, site, salt).public().id()
+        };
+        let first = key(&hub, "f", "a", "1");
+        assert_eq!(first, key(&hub, "f", "a", "1"));
+        for different in [
+            key(&other, "f", "a", "1"),
+            key(&hub, "g", "a", "1"),
+            key(&hub, "f", "b", "1"),
+            key(&hub, "f", "a", "2"),
+        ] {
+            assert_ne!(first, different);
+        }
+    }
+
+    #[test]
+    fn attack_the_secret_of_a_site_does_not_give_the_key_of_its_reports() {
+        let secrets = WebhookSecrets::of(&SigningKey::from_seed(&[1; 32]));
+        let secret = secrets.secret("f", "a", "1");
+        let own = secrets.report_key("f", "a", "1").public().id();
+        // All that a cluster has: its secret, as text and as bytes, with every name and purpose.
+        let bytes: [u8; 32] = hex::decode(&*secret).unwrap().try_into().unwrap();
+        let mut guesses = vec![bytes];
+        for purpose in [ROOT, SECRET, KEY] {
+            for parts in [
+                &["f", "a", &*secret][..],
+                &[&*secret, "f", "a", "1"],
+                &["f", "a", "1"],
+            ] {
+                guesses.push(Sha256::digest(framed(purpose, parts)).into());
+            }
+        }
+        for guess in guesses {
+            assert_ne!(SigningKey::from_seed(&guess).public().id(), own);
+        }
     }
 }

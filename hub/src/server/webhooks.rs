@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{ErrorAnswer, MAX_WEBHOOK_BYTES, WebhookAnswer, path};
 use outhaul_bundle::report::WebhookSender;
 use outhaul_listen::Peer;
+use outhaul_signer::key::SigningKey;
 use outhaul_webhooks::{
     SIGNATURE_HEADER, WebhookError, WebhookEvent, fetch, is_proven, needed, parse,
 };
@@ -67,7 +68,7 @@ pub(super) async fn take(
     let smaller = "no event is of that size";
     let bytes = body::whole(&shared.requests, peer, body, MAX_WEBHOOK_BYTES, smaller).await?;
     let now_ms = time::now_ms();
-    let Some((sender, known, secret)) = proven(&shared, (sender, site), &headers, &bytes).await?
+    let Some((sender, known, key)) = proven(&shared, (sender, site), &headers, &bytes).await?
     else {
         let status = StatusCode::UNAUTHORIZED;
         return refused(&shared, status, PROOF, NO_PROOF.to_owned(), now_ms).await;
@@ -88,7 +89,7 @@ pub(super) async fn take(
         .change(move |hub| {
             let fleet = hub.fleet().to_owned();
             let done = hub.store.write(|session| {
-                let by = (fleet.as_str(), secret.as_str());
+                let by = (fleet.as_str(), &key);
                 outhaul_webhooks::receive(session, by, &known, &event, record, now_ms)
             });
             match done {
@@ -115,13 +116,13 @@ pub(super) async fn take(
     }
 }
 
-/// The site whose secret the request shows, with who sends and the secret.
+/// The site whose secret the request shows, with who sends and the key of its reports.
 async fn proven(
     shared: &Arc<Shared>,
     (sender, site): (String, String),
     headers: &HeaderMap,
     bytes: &[u8],
-) -> Result<Option<(WebhookSender, WebhookSite, String)>, Problem> {
+) -> Result<Option<(WebhookSender, WebhookSite, SigningKey)>, Problem> {
     let Ok(sender) = sender.parse::<WebhookSender>() else {
         return Ok(None);
     };
@@ -138,7 +139,10 @@ async fn proven(
     };
     let secret = secrets.secret(&shared.fleet, &known.site, &known.salt);
     let holds = known.sender == sender.as_str() && is_proven(sender, &secret, shown, bytes);
-    Ok(holds.then(|| (sender, known, secret.to_string())))
+    Ok(holds.then(|| {
+        let key = secrets.report_key(&shared.fleet, &known.site, &known.salt);
+        (sender, known, key)
+    }))
 }
 
 /// The record of the commit that the site shows after the event, or why it cannot be read; `None` where none is needed.

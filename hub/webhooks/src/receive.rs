@@ -1,6 +1,6 @@
 //! An event put on record: a report of the site, signed with the key that the hub derives for it, and taken in like any other.
 //!
-//! What comes in: a session that writes, a registration and its secret, an event whose secret was checked, and the record that its
+//! What comes in: a session that writes, a registration and the key of its reports, an event whose secret was checked, and the record that its
 //! commit needs. What goes out: what became of it. State and report are written in the session's transaction, so that an event that is
 //! answered with success is on record, and two at once make two reports.
 
@@ -10,7 +10,7 @@ use outhaul_bundle::report::{FORMAT, PAYLOAD_TYPE, Report, ReportEvent, SiteTime
 use outhaul_bundle::{Digest, report};
 use outhaul_ingest::{Batch, Ingested, Intake};
 use outhaul_signer::envelope::Envelope;
-use outhaul_signer::webhook::webhook_key;
+use outhaul_signer::key::SigningKey;
 use outhaul_store::{Session, StoreError, WebhookSite};
 
 use crate::event::WebhookEvent;
@@ -67,7 +67,7 @@ pub fn needed(shown: &Shown, settings: &WebhookSettings, event: &WebhookEvent) -
 /// [`WebhookError`]; nothing is written then.
 pub fn receive(
     session: &Session<'_>,
-    (fleet, secret): (&str, &str),
+    (fleet, key): (&str, &SigningKey),
     site: &WebhookSite,
     event: &WebhookEvent,
     record: Option<Result<KnownRecord, String>>,
@@ -153,7 +153,7 @@ pub fn receive(
         },
         event: ReportEvent::Cluster(Box::new(cluster)),
     };
-    let ingested = take_in(session, (fleet, secret), &report, now_ms)?;
+    let ingested = take_in(session, (fleet, key), &report, now_ms)?;
     shown.number = report.number;
     shown.digest = Digest::of(&report.to_bytes()).to_string();
     session.set_webhook_shown(&site.site, &text(&shown)?)?;
@@ -177,7 +177,7 @@ pub(crate) fn read(site: &WebhookSite) -> Result<(WebhookSettings, Shown), Strin
 
 fn take_in(
     session: &Session<'_>,
-    (fleet, secret): (&str, &str),
+    (fleet, key): (&str, &SigningKey),
     report: &Report,
     now_ms: i64,
 ) -> Result<Ingested, WebhookError> {
@@ -189,15 +189,14 @@ fn take_in(
             "what it shows is more than a report holds".to_owned(),
         ));
     }
-    let key = webhook_key(fleet, report.site.as_str(), secret);
-    let mut line = Envelope::sign(PAYLOAD_TYPE, payload, &key).to_json();
+    let mut line = Envelope::sign(PAYLOAD_TYPE, payload, key).to_json();
     line.push(b'\n');
     let batch = Batch {
         fleet,
         via: VIA,
         received_ms: now_ms,
     };
-    let mut intake = Intake::new(None);
+    let mut intake = Intake::of_webhooks();
     let mut lines = line.as_slice();
     if let Ok(Some(chunk)) = intake.chunk(&mut lines, VIA, 1) {
         let checked = intake.check(session, &batch, chunk)?;

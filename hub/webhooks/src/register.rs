@@ -1,13 +1,14 @@
 //! A site registered to report by webhook.
 //!
-//! What comes in: what the hub derives secrets from, and what somebody on its machine wrote. What goes out: the registration on record with a site key that
-//! is derived, and the secret, which nothing keeps. It begins a numbering of its own, so that a secret from before shows nothing more.
+//! What comes in: what the hub derives secrets from, and what somebody on its machine wrote. What goes out: the registration on record
+//! with the public half of a derived key, and the secret, which nothing keeps. It begins a numbering of its own, and what signed the
+//! site's reports before signs none that are taken from then on: the intake sees to that.
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::WebhookSender;
 use outhaul_signer::enrol::new_token;
 use outhaul_signer::key::KeyError;
-use outhaul_signer::webhook::{WebhookSecrets, webhook_key};
+use outhaul_signer::webhook::WebhookSecrets;
 use outhaul_store::{Registration, Session, StoreError, WebhookSite};
 
 use crate::settings::WebhookSettings;
@@ -73,7 +74,10 @@ pub fn register(
     let secret = registrar
         .secrets
         .secret(registrar.fleet, site.as_str(), &salt);
-    let key = webhook_key(registrar.fleet, site.as_str(), &secret).public();
+    let key = registrar
+        .secrets
+        .report_key(registrar.fleet, site.as_str(), &salt)
+        .public();
     let stream = &settings.stream;
     let registration = Registration {
         site: site.to_string(),

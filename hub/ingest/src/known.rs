@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use outhaul_bundle::report::Report;
+use outhaul_bundle::report::{Report, ReportEvent};
 
 use crate::Batch;
 use crate::signed::{Signed, SignedReport, place};
@@ -27,6 +27,8 @@ pub(crate) struct BatchStore<'s, 'a> {
     removed: BTreeMap<SiteEpoch, bool>,
     reports: BTreeMap<ReportPosition, Option<StoredReport>>,
     waiting: Vec<Arc<SignedReport>>,
+    webhook_sites: BTreeSet<String>,
+    by_webhook: bool,
 }
 
 impl<'s, 'a> BatchStore<'s, 'a> {
@@ -61,7 +63,21 @@ impl<'s, 'a> BatchStore<'s, 'a> {
             removed: session.have_removed(&epochs)?,
             reports: session.stored_reports(&places)?,
             waiting: Vec::new(),
+            webhook_sites: session.webhook_sites_of(&sites)?,
+            by_webhook: false,
         })
+    }
+
+    /// The hub itself made the reports, of webhooks.
+    pub fn is_made_of_webhooks(&mut self) {
+        self.by_webhook = true;
+    }
+
+    /// Whether a report comes in a way in which its site does not report.
+    pub fn comes_another_way(&self, report: &Report) -> bool {
+        let is_marked =
+            matches!(&report.event, ReportEvent::Cluster(seen) if seen.webhook.is_some());
+        self.webhook_sites.contains(report.site.as_str()) && !(self.by_webhook && is_marked)
     }
 
     /// The registration of a site.

@@ -29,7 +29,7 @@ pub use outcome::{Complete, Ingested};
 
 use check::Numbered;
 use known::BatchStore;
-use line::{LineRefusal, SIGNATURE, Taken, record_report};
+use line::{LineRefusal, RETIRED_KEY, SIGNATURE, Taken, record_report};
 use outhaul_store::{IngestRefusal, Session, Store, StoreError};
 use signed::SignedReport;
 
@@ -40,7 +40,7 @@ const LINES_AT_ONCE: usize = 2000;
 /// The same in bytes.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// Rules about the key of a report: what they refuse counts when the report after it confirms it.
-const HELD: [&str; 3] = [SIGNATURE, "epoch-key", "retired-key"];
+const HELD: [&str; 3] = [SIGNATURE, "epoch-key", RETIRED_KEY];
 /// Rules of lines that are not reports.
 const MALFORMED: [&str; 2] = ["malformed", "oversized"];
 /// Refused lines listed one by one; the rest is counted.
@@ -158,6 +158,8 @@ pub struct Intake {
     source: Option<(String, i64)>,
     /// Whether it puts on record what was refused.
     records: bool,
+    /// Whether the hub itself made the reports, of webhooks.
+    by_webhook: bool,
 }
 
 /// Lines with their numbers.
@@ -181,6 +183,15 @@ impl Intake {
             groups: BTreeMap::new(),
             source: None,
             records: true,
+            by_webhook: false,
+        }
+    }
+
+    /// A batch that the hub itself made of webhooks: the only way by which a site that is registered to report by webhook does.
+    pub fn of_webhooks() -> Self {
+        Self {
+            by_webhook: true,
+            ..Self::new(None)
         }
     }
 
@@ -300,6 +311,9 @@ impl Intake {
         let (mut changed, mut gone) = (BTreeSet::new(), BTreeSet::new());
         let reports = checked.0.iter().filter_map(|(_, one)| one.as_ref().ok());
         let mut known = BatchStore::around(session, batch, reports)?;
+        if self.by_webhook {
+            known.is_made_of_webhooks();
+        }
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),

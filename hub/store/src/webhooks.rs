@@ -3,7 +3,9 @@
 //! What comes in: a registration, and after each event what the site shows now. What goes out: the same. No secret is stored, and what
 //! the texts mean is not known here.
 
-use super::db::{DbError, OptionalExtension as _, Row, params};
+use std::collections::BTreeSet;
+
+use super::db::{DbError, OptionalExtension as _, Row, Value, params};
 use super::{Session, StoreError};
 
 /// One registration.
@@ -47,6 +49,21 @@ impl Session<'_> {
         let mut query = self.db.prepare_cached(&text)?;
         let rows = query.query_map(params![], webhook_site)?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Which of these sites report by webhook.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn webhook_sites_of(&self, names: &[&str]) -> Result<BTreeSet<String>, StoreError> {
+        let text = "SELECT w.site FROM {keys} JOIN webhook_sites w ON w.site = v.column1";
+        let keys: Vec<_> = names.iter().map(|name| [Value::Text(name)]).collect();
+        let mut found = BTreeSet::new();
+        self.of_each(text, &keys, |row| {
+            found.insert(row.get(0)?);
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// Registers how a site reports, in place of how it did.

@@ -9,6 +9,7 @@ use outhaul_access::Recent;
 use outhaul_signer::webhook::WebhookSecrets;
 
 use super::problem::Problem;
+use super::webhooks::Records;
 
 /// For how long something counts, in milliseconds.
 const MINUTE_MS: i64 = 60 * 1000;
@@ -72,12 +73,18 @@ pub(super) struct Webhooks {
     pub(super) rate: Rate,
     /// Absent where the hub's key is not open: no event is proven then.
     pub(super) secrets: Option<WebhookSecrets>,
+    /// The records of their commits.
+    pub(super) records: Records,
 }
 
 impl Webhooks {
     /// No site sent anything yet.
     pub(super) fn new(secrets: Option<WebhookSecrets>) -> Self {
         let rate = Rate::new(WEBHOOKS_A_MINUTE, "events");
-        Self { rate, secrets }
+        Self {
+            rate,
+            secrets,
+            records: Records::default(),
+        }
     }
 }

@@ -3,8 +3,8 @@
 //! What comes in: the JSON that the documented template renders. What goes out: a [`WebhookEvent`]. The format is ours, so that an
 //! unknown field is an error. Success is an application that is synced, healthy and not at work, at a commit.
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::report::ObjectStatus;
+use outhaul_bundle::{Digest, json_object};
 use serde::Deserialize;
 
 use crate::event::{WebhookEvent, commit, moment, object, shortened};
@@ -22,32 +22,39 @@ struct Event {
     repository: String,
     revision: String,
     sync: String,
-    health: String,
-    phase: String,
-    message: String,
+    // `toJson` writes `null` for what an Application has not, such as an operation before the first one.
+    #[serde(default)]
+    health: Option<String>,
+    #[serde(default)]
+    phase: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
     at: String,
 }
 
 /// Reads one.
 pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
-    let event: Event =
-        serde_json::from_slice(body).map_err(|error| format!("it is not `{FORMAT}`: {error}"))?;
+    let event: Event = json_object::read(body)
+        .map_err(|error| format!("it is not `{FORMAT}`: {}", shortened(&error)))?;
     if event.format != FORMAT {
         return Err(format!("it is not `{FORMAT}`"));
     }
+    let text = |one: &Option<String>| one.clone().unwrap_or_default();
+    let (health, phase) = (text(&event.health), text(&event.phase));
     let commit = commit(&event.revision);
     let is_well = event.sync == "Synced"
-        && event.health == "Healthy"
-        && matches!(event.phase.as_str(), "Succeeded" | "")
+        && health == "Healthy"
+        && matches!(phase.as_str(), "Succeeded" | "")
         && commit.is_some();
-    let status = match (event.phase.as_str(), event.health.as_str()) {
+    let status = match (phase.as_str(), health.as_str()) {
         ("Failed" | "Error", _) | (_, "Degraded") => ObjectStatus::Failed,
         _ if is_well => ObjectStatus::Ready,
         _ => ObjectStatus::InProgress,
     };
     let stated = format!(
-        "sync {}, health {}, operation {}: {}",
-        event.sync, event.health, event.phase, event.message
+        "sync {}, health {health}, operation {phase}: {}",
+        event.sync,
+        text(&event.message)
     );
     Ok(WebhookEvent {
         site: event.site,
@@ -92,6 +99,49 @@ mod tests {
         }
         let text = event("Synced", "Healthy", "Succeeded").replace(&"b2".repeat(20), "HEAD");
         assert_eq!(parse(text.as_bytes()).unwrap().status, InProgress);
+    }
+
+    #[test]
+    fn what_an_application_has_not_may_be_null_or_absent() {
+        let good = event("Synced", "Healthy", "Succeeded");
+        let mut body: serde_json::Value = serde_json::from_str(&good).unwrap();
+        for field in ["phase", "message"] {
+            body[field] = serde_json::Value::Null;
+        }
+        let found = parse(body.to_string().as_bytes()).unwrap();
+        assert_eq!(found.status, ObjectStatus::Ready);
+        // An unknown health is not a good one.
+        body["health"] = serde_json::Value::Null;
+        let found = parse(body.to_string().as_bytes()).unwrap();
+        assert_eq!(found.status, ObjectStatus::InProgress);
+        body.as_object_mut().unwrap().remove("health");
+        let found = parse(body.to_string().as_bytes()).unwrap();
+        assert_eq!(found.status, ObjectStatus::InProgress);
+    }
+
+    #[test]
+    fn attack_an_array_is_no_event_and_an_error_is_short_and_printable() {
+        let good = event("Synced", "Healthy", "Succeeded");
+        let body: serde_json::Value = serde_json::from_str(&good).unwrap();
+        let names = [
+            "format",
+            "site",
+            "namespace",
+            "application",
+            "repository",
+            "revision",
+            "sync",
+            "health",
+            "phase",
+            "message",
+            "at",
+        ];
+        let array: Vec<_> = names.iter().map(|name| body[name].clone()).collect();
+        let array = serde_json::to_vec(&array).unwrap();
+        assert!(parse(&array).unwrap_err().contains("JSON array"));
+        let long = format!("{{\"\\u001b[2J{}\":1}}", "x".repeat(10_000));
+        let error = parse(long.as_bytes()).unwrap_err();
+        assert!(error.len() < 500 && !error.contains('\u{1b}'), "{error}");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::report::ObjectStatus;
+use outhaul_bundle::{Digest, json_object};
 use serde::Deserialize;
 
 use crate::event::{SITE_KEY, WebhookEvent, commit, moment, object, shortened};
@@ -43,8 +43,8 @@ struct InvolvedObject {
 
 /// Reads one.
 pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
-    let event: Event = serde_json::from_slice(body)
-        .map_err(|error| format!("it is not an event of Flux: {error}"))?;
+    let event: Event = json_object::read(body)
+        .map_err(|error| format!("it is not an event of Flux: {}", shortened(&error)))?;
     let of = &event.involved_object;
     let site = event.metadata.get(SITE_KEY).cloned().ok_or_else(|| {
         format!("its metadata has no `{SITE_KEY}`: `eventMetadata` of the Alert names the site")

@@ -23,7 +23,7 @@ pub use receive::{Received, WebhookError, needed, receive};
 pub use record::{KnownRecord, fetch};
 pub use register::{RegisterError, Registrar, register};
 pub use settings::{FollowedObject, MAX_OBJECTS, WebhookSettings};
-pub use shown::{Shown, WebhookRefusal};
+pub use shown::{Shown, WebhookRefusal, check};
 
 /// What a site was registered with, and what it showed last.
 ///

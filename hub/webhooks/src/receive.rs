@@ -16,7 +16,7 @@ use outhaul_store::{Session, StoreError, WebhookSite};
 use crate::event::WebhookEvent;
 use crate::record::KnownRecord;
 use crate::settings::WebhookSettings;
-use crate::shown::{Change, Shown, WebhookRefusal, check};
+use crate::shown::{Change, Shown, WebhookRefusal, check, without_details};
 
 /// By which transport such a report comes.
 const VIA: &str = "webhook";
@@ -107,7 +107,7 @@ pub fn receive(
         |shown: &Shown| serde_json::to_string(shown).map_err(|error| unreadable(error.to_string()));
     if change == Change::Foreign {
         session.set_webhook_shown(&site.site, &text(&shown)?)?;
-        let why = "the site was not registered with this object: it is named on the site's page, and changes nothing";
+        let why = "the site was not registered with this object: `outhaul-hub sites` names it, and it changes nothing";
         return Ok(Received {
             answer: answer(WebhookOutcome::Foreign, None, why),
             ingested: None,
@@ -126,12 +126,11 @@ pub fn receive(
         None => Ok(shown.record.as_ref()),
     };
     let cluster = shown.cluster(sender, &settings, event, known, now_ms);
-    let (state, message) = (cluster.state, cluster.message.clone());
     let name = |text: &str| {
         text.parse::<Name>()
             .map_err(|error| unreadable(error.to_string()))
     };
-    let report = Report {
+    let mut report = Report {
         format: FORMAT.to_owned(),
         fleet: name(fleet)?,
         site: name(&site.site)?,
@@ -153,6 +152,15 @@ pub fn receive(
         },
         event: ReportEvent::Cluster(Box::new(cluster)),
     };
+    if report.to_bytes().len() > report::MAX_REPORT_BYTES
+        && let ReportEvent::Cluster(cluster) = &mut report.event
+    {
+        without_details(cluster);
+    }
+    let ReportEvent::Cluster(cluster) = &report.event else {
+        return Err(unreadable("it is no report of a cluster".to_owned()));
+    };
+    let (state, message) = (cluster.state, cluster.message.clone());
     let ingested = take_in(session, (fleet, key), &report, now_ms)?;
     shown.number = report.number;
     shown.digest = Digest::of(&report.to_bytes()).to_string();

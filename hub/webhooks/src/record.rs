@@ -36,7 +36,21 @@ pub struct KnownRecord {
 /// # Errors
 /// Why it cannot be read, in words.
 pub fn fetch(settings: &WebhookSettings, commit: &str) -> Result<KnownRecord, String> {
+    let client = client(settings)?;
     let address = settings.record_of(commit);
+    let answer = client.request(Method::GET, &address).send();
+    let answer = answer.map_err(|error| format!("{address}: {}", error.problem()))?;
+    if answer.status() != 200 {
+        return Err(format!("{address}: answered {}", answer.status_text()));
+    }
+    let bytes = answer.bytes(MAX_RECORD_BYTES);
+    let bytes = bytes.map_err(|error| format!("{address}: {}", error.problem()))?;
+    read(settings, commit, &bytes).map_err(|problem| format!("{address} {problem}"))
+}
+
+/// What fetches records. It reads the certificate authority that the settings name, so that a file that is none is an error here.
+pub(crate) fn client(settings: &WebhookSettings) -> Result<Client, String> {
+    let address = settings.record_of("");
     let is_tls = outhaul_http::is_tls(&address)?;
     let authority = Authority::of(is_tls, settings.ca.as_deref());
     let agent = concat!("outhaul-hub/", env!("CARGO_PKG_VERSION"));
@@ -49,15 +63,7 @@ pub fn fetch(settings: &WebhookSettings, commit: &str) -> Result<KnownRecord, St
         },
         ..ClientSettings::new(agent, authority)
     });
-    let client = client.map_err(|error| error.problem())?;
-    let answer = client.request(Method::GET, &address).send();
-    let answer = answer.map_err(|error| format!("{address}: {}", error.problem()))?;
-    if answer.status() != 200 {
-        return Err(format!("{address}: answered {}", answer.status_text()));
-    }
-    let bytes = answer.bytes(MAX_RECORD_BYTES);
-    let bytes = bytes.map_err(|error| format!("{address}: {}", error.problem()))?;
-    read(settings, commit, &bytes).map_err(|problem| format!("{address} {problem}"))
+    client.map_err(|error| error.problem())
 }
 
 fn read(settings: &WebhookSettings, commit: &str, bytes: &[u8]) -> Result<KnownRecord, String> {

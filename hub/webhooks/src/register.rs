@@ -11,6 +11,7 @@ use outhaul_signer::key::KeyError;
 use outhaul_signer::webhook::WebhookSecrets;
 use outhaul_store::{Registration, Session, StoreError, WebhookSite};
 
+use crate::record::client;
 use crate::settings::WebhookSettings;
 
 /// Who registers, and when.
@@ -64,7 +65,11 @@ pub fn register(
 ) -> Result<String, RegisterError> {
     settings
         .check(sender)
+        .and_then(|()| client(settings).map(drop))
         .map_err(|problem| RegisterError::Setting { problem })?;
+    let text = serde_json::to_string(settings).map_err(|error| RegisterError::Setting {
+        problem: format!("the settings cannot be written: {error}"),
+    })?;
     let known = session.site(site.as_str())?;
     if known.is_some() && !replace {
         let site = site.to_string();
@@ -93,7 +98,7 @@ pub fn register(
         site: site.to_string(),
         sender: sender.to_string(),
         salt,
-        settings: serde_json::to_string(settings).unwrap_or_default(),
+        settings: text,
         shown: String::new(),
         registered_ms: registrar.now_ms,
         registered_by: registrar.by.to_owned(),

@@ -16,8 +16,11 @@ use crate::event::{WebhookEvent, shortened};
 use crate::record::{KnownRecord, MAX_ASSIGNMENTS};
 use crate::settings::WebhookSettings;
 
-/// How far the cluster's clock may be from the hub's, and how late an event may come, in milliseconds: senders try again for seconds.
-const APART_MS: i64 = 60 * 60 * 1000;
+/// How late an event may come, in milliseconds: senders try again for seconds.
+const LATE_MS: i64 = 60 * 60 * 1000;
+/// How far ahead of the hub's clock an event may be dated, in milliseconds: until then the true ones of its object are older than it,
+/// and change nothing.
+const AHEAD_MS: i64 = 5 * 60 * 1000;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Bodies of one second that are remembered of an object.
 const MAX_BODIES: usize = 32;
@@ -68,6 +71,12 @@ impl Shown {
             "" => Ok(Self::default()),
             text => serde_json::from_str(text),
         }
+    }
+
+    /// Events about objects that the site was not registered with: how many, and the names of the last of these. One that is misspelt in
+    /// the registration is among them.
+    pub fn foreign(&self) -> (u64, &[String]) {
+        (self.foreign_events, &self.foreign)
     }
 
     /// The object as it is on record.
@@ -136,7 +145,11 @@ impl Shown {
             && (event.commit.is_none() || event.commit == object.commit);
         let is_better = object.status == ObjectStatus::Failed && event.status < object.status
             || object.status == ObjectStatus::Ready && event.status == ObjectStatus::InProgress;
-        if goes_on || (same_second && is_better && event.commit == object.commit) {
+        // A failure holds for its whole second at any commit: which of the two was last is not known. Another commit under way after
+        // success does not.
+        let is_failed = object.status == ObjectStatus::Failed;
+        let holds = same_second && is_better && (is_failed || event.commit == object.commit);
+        if goes_on || holds {
             return Change::Object;
         }
         object.status = event.status;
@@ -179,7 +192,7 @@ impl Shown {
                 before => shortened(&format!("{before}; {text}")),
             };
         };
-        for one in self.of(settings) {
+        for (one, registered) in self.of(settings).into_iter().zip(&settings.objects) {
             let silent_ms = i64::from(settings.silence_hours) * HOUR_MS;
             let (state, text) = match one.status {
                 ObjectStatus::Failed => (ClusterState::Failing, one.message),
@@ -187,6 +200,8 @@ impl Shown {
                 ObjectStatus::Silent => {
                     (ClusterState::InProgress, "no event of it came".to_owned())
                 }
+                // helm-controller sends events of what it did: of a release that stays as it is there are none.
+                ObjectStatus::Ready if registered.path.is_none() => continue,
                 ObjectStatus::Ready if now_ms.saturating_sub(one.at_ms) > silent_ms => {
                     let text = format!("no event of it came for {} hours", settings.silence_hours);
                     (ClusterState::Stale, text)
@@ -285,6 +300,18 @@ impl Shown {
     }
 }
 
+/// A report that does not fit is not a report: what is left says so, and that the cluster is not in sync.
+pub(crate) fn without_details(cluster: &mut ClusterEvent) {
+    cluster.snapshot = None;
+    cluster.assignments.clear();
+    cluster.state = cluster.state.max(ClusterState::Failing);
+    let text = "the commit holds more than a report does, so that this one has no assignments: divide the cluster type";
+    cluster.message = match cluster.message.as_str() {
+        "" => text.to_owned(),
+        before => shortened(&format!("{text}; {before}")),
+    };
+}
+
 /// How the folder of one assignment stands, by the objects that apply it.
 fn followed<'a>(
     name: Name,
@@ -330,7 +357,10 @@ fn followed<'a>(
 }
 
 /// Refuses an event of another site, or of another time.
-pub(crate) fn check(site: &str, event: &WebhookEvent, now_ms: i64) -> Result<(), WebhookRefusal> {
+///
+/// # Errors
+/// The rule.
+pub fn check(site: &str, event: &WebhookEvent, now_ms: i64) -> Result<(), WebhookRefusal> {
     let refuse = |rule, reason| Err(WebhookRefusal { rule, reason });
     if event.site != site {
         let found = shortened(&event.site);
@@ -339,13 +369,13 @@ pub(crate) fn check(site: &str, event: &WebhookEvent, now_ms: i64) -> Result<(),
     }
     let apart_ms = event.at_ms.saturating_sub(now_ms);
     let minutes = apart_ms.saturating_abs() / 60_000;
-    if apart_ms > APART_MS {
+    if apart_ms > AHEAD_MS {
         let reason = format!(
             "it is dated {minutes} min ahead of this hub's clock: set the clock that is wrong"
         );
         return refuse("future", reason);
     }
-    if apart_ms < -APART_MS {
+    if apart_ms < -LATE_MS {
         let reason = format!(
             "it was made {minutes} min ago by the cluster's clock: an event counts for an hour"
         );

@@ -112,6 +112,19 @@ fn the_newest_event_counts_once_and_a_failure_wins_its_second() {
     ] {
         assert_eq!(after(&both).0.state, ClusterState::Failing);
     }
+    // Also at another commit, or where the failure names none.
+    let mut other = event(PLATFORM, Failed, 5);
+    for commit in [Some("9".repeat(40)), None] {
+        other.commit = commit;
+        for both in [
+            [other.clone(), ready.clone()],
+            [ready.clone(), other.clone()],
+        ] {
+            let made = after(&both).0;
+            assert!(made.state >= ClusterState::Failing, "{:?}", made.state);
+            assert_eq!(made.webhook.unwrap().objects[0].status, Failed);
+        }
+    }
     // A late "under way" of the same second does not take success back; one of later does.
     let of_same = event(PLATFORM, InProgress, 5);
     let others = event(EXTRA, Ready, 0);
@@ -175,6 +188,13 @@ fn what_is_silent_at_several_commits_or_of_another_environment_is_not_in_sync() 
         state(&shown, &known, NOW + 25 * HOUR_MS),
         ClusterState::Stale
     );
+    // Of a release there are no events while nothing is done to it.
+    let mut release = shown.clone();
+    release.take(&settings(), &event(PLATFORM, Ready, 25 * 3600));
+    assert_eq!(
+        state(&release, &known, NOW + 25 * HOUR_MS),
+        ClusterState::Synced
+    );
     assert_eq!(
         state(&shown, &record("stage", &["a"]), NOW),
         ClusterState::Absent
@@ -218,10 +238,28 @@ fn events_of_another_site_or_another_time_are_refused() {
     let rule = |site: &str, now_ms| check(site, &one, now_ms).map_err(|refused| refused.rule);
     assert_eq!(rule("a", NOW), Ok(()));
     assert_eq!(rule("b", NOW), Err("other-site"));
-    assert_eq!(rule("a", NOW + APART_MS), Ok(()));
-    assert_eq!(rule("a", NOW + APART_MS + 1), Err("old"));
-    assert_eq!(rule("a", NOW - APART_MS), Ok(()));
-    assert_eq!(rule("a", NOW - APART_MS - 1), Err("future"));
+    assert_eq!(rule("a", NOW + LATE_MS), Ok(()));
+    assert_eq!(rule("a", NOW + LATE_MS + 1), Err("old"));
+    assert_eq!(rule("a", NOW - AHEAD_MS), Ok(()));
+    assert_eq!(rule("a", NOW - AHEAD_MS - 1), Err("future"));
+    // An hour ahead would keep out what is true for an hour.
+    assert_eq!(rule("a", NOW - HOUR_MS), Err("future"));
+}
+
+#[test]
+fn what_does_not_fit_into_a_report_is_a_failure_with_its_commit() {
+    let (mut made, _) = after(&[event(PLATFORM, Ready, 0), event(EXTRA, Ready, 0)]);
+    without_details(&mut made);
+    assert_eq!(
+        (made.state, made.snapshot.is_none(), made.assignments.len()),
+        (ClusterState::Failing, true, 0)
+    );
+    assert_eq!(made.base_commit(), NEW);
+    assert!(
+        made.message.contains("more than a report"),
+        "{}",
+        made.message
+    );
 }
 
 #[test]

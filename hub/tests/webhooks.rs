@@ -298,6 +298,9 @@ fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing
     foreign["involvedObject"]["name"] = json!("billing");
     let (status, answer) = send(&server, "store-7", &secret, &foreign);
     assert_eq!((status, &answer["result"]), (200, &json!("foreign")));
+    let listed = stderr(&hub.run(&["sites"]));
+    let says = "store-7: 1 webhook events about objects that it was not registered with: Kustomization/flux-system/billing";
+    assert!(listed.contains(says), "{listed}");
     assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
 
     // A new secret: the one before shows nothing any more.

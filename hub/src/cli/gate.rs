@@ -51,8 +51,8 @@ pub(crate) struct Args {
     quorum: Option<u8>,
     /// Evaluate other rules, without recording: a file with JSON, or JSON such as `{"soak_hours": 24}`, instead of those on record. The
     /// answer is not recorded, except with `--record`. The JSON is an object with the rules of the step: `max_age_hours`,
-    /// `quorum_percent`, `min_sites`, `soak_hours`, `approvals`, `checks`, `closed`, `windows`, `parts`; `outhaul-hub decisions ID --output
-    /// json` prints those of a decision in this form
+    /// `quorum_percent`, `min_sites`, `soak_hours`, `approvals`, `checks`, `closed`, `windows`, `webhook_evidence`, `parts`;
+    /// `outhaul-hub decisions ID --output json` prints those of a decision in this form
     #[arg(long, value_name = "FILE|JSON", value_parser = rules)]
     rules: Option<GateRules>,
     /// Put the rules on record for the step, also where they are looser than those before, and the decision with them

@@ -2,6 +2,7 @@
 
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
+use crate::store::WebhookSite;
 use crate::time;
 use crate::view::{Reading, SiteRow};
 use outhaul_kit::text;
@@ -14,7 +15,10 @@ pub(crate) struct Args {}
 pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
-    let reading = hub.store.read(|session| Reading::take(session, now_ms))?;
+    let (reading, by_webhook) = hub.store.read(|session| {
+        let reading = Reading::take(session, now_ms)?;
+        Ok::<_, crate::store::StoreError>((reading, session.webhook_sites()?))
+    })?;
     let view = reading.view(hub.fleet(), now_ms);
     match common.output {
         Output::Json => print::json(&view.sites),
@@ -76,10 +80,28 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                     ));
                 }
             }
+            for line in by_webhook.iter().filter_map(foreign) {
+                print::talk(&line);
+            }
             requests::talk(&view.pending, view.pending_count);
         }
     }
     Ok(0)
+}
+
+/// What events of a site without an agent were about that it was not registered with, such as where its objects are misspelt.
+fn foreign(site: &WebhookSite) -> Option<String> {
+    let name = &site.site;
+    match outhaul_webhooks::read(site) {
+        Ok((_, shown)) => {
+            let (count, names) = shown.foreign();
+            let names = names.join(", ");
+            (count > 0).then(|| format!("{name}: {count} webhook events about objects that it was not registered with: {names}"))
+        }
+        Err(problem) => Some(format!(
+            "{name}: its registration by webhook cannot be read: {problem}"
+        )),
+    }
 }
 
 fn row(site: &SiteRow) -> Vec<String> {

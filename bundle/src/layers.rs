@@ -85,32 +85,58 @@ pub type ReadContent<'a> = &'a mut dyn FnMut(&Content) -> io::Result<Option<Vec<
 /// # Errors
 /// When `read` fails.
 pub fn images(index: &Index, read: ReadContent<'_>) -> io::Result<Vec<ImageLayers>> {
-    let mut found: Vec<ImageLayers> = Vec::new();
+    listed(index, read).map(|listed| listed.images)
+}
+
+/// What manifests list.
+#[derive(Default)]
+struct Listed {
+    images: Vec<ImageLayers>,
+    /// What is or may be something else than a layer with a known archive.
+    others: BTreeSet<Digest>,
+}
+
+fn listed(index: &Index, read: ReadContent<'_>) -> io::Result<Listed> {
+    let mut found = Listed::default();
     let mut seen = BTreeSet::new();
     for image in &index.served.images {
         let listed: BTreeSet<Content> = image.blobs.iter().copied().collect();
         let mut waiting = vec![(image.manifest, 0)];
         while let Some((manifest, depth)) = waiting.pop() {
-            if depth > MAX_DEPTH || !seen.insert(manifest.digest) {
+            if seen.contains(&manifest.digest) {
                 continue;
             }
-            let Some(document) = parsed::<Document>(&manifest, read)? else {
+            found.others.insert(manifest.digest);
+            let document = match depth <= MAX_DEPTH {
+                true => parsed::<Document>(&manifest, read)?,
+                false => None,
+            };
+            let Some(document) = document else {
+                // Whatever it lists may be needed as it is.
+                found.others.extend(listed.iter().map(|one| one.digest));
                 continue;
             };
+            seen.insert(manifest.digest);
             let children = document.manifests.iter().filter_map(Descriptor::content);
             let children = children.filter(|child| listed.contains(child));
             waiting.extend(children.map(|child| (child, depth + 1)));
             let config = document.config.as_ref().and_then(Descriptor::content);
-            let Some(config) = config.filter(|config| listed.contains(config)) else {
-                continue;
+            found.others.extend(config.map(|config| config.digest));
+            let config = config.filter(|config| listed.contains(config));
+            let stated = match &config {
+                Some(config) => parsed::<Config>(config, read)?.unwrap_or_default(),
+                None => Config::default(),
             };
-            let stated = parsed::<Config>(&config, read)?.unwrap_or_default();
-            if let Some(layers) = layers(&document.layers, &stated.rootfs.diff_ids) {
-                found.push(ImageLayers {
+            match (config, layers(&document.layers, &stated.rootfs.diff_ids)) {
+                (Some(config), Some(layers)) => found.images.push(ImageLayers {
                     manifest,
                     config,
                     layers,
-                });
+                }),
+                _ => {
+                    let layers = document.layers.iter().filter_map(Descriptor::content);
+                    found.others.extend(layers.map(|layer| layer.digest));
+                }
             }
         }
     }
@@ -127,15 +153,18 @@ pub fn diff_ids(images: &[ImageLayers]) -> BTreeMap<Digest, BTreeSet<Digest>> {
     all
 }
 
-/// The archive of each layer that a twin may be made of: all configs state the same one, and the layer is no file of an assignment.
+/// The archive of each layer that a twin may be made of: all configs state the same one, and nothing else needs the layer: no file of an
+/// assignment, no repository, and no artifact or image whose config does not state it.
 ///
 /// # Errors
 /// When `read` fails.
 pub fn twins(index: &Index, read: ReadContent<'_>) -> io::Result<BTreeMap<Digest, Digest>> {
-    let files: BTreeSet<Digest> = index.files().map(|file| file.content).collect();
-    let all = diff_ids(&images(index, read)?).into_iter();
+    let Listed { images, mut others } = listed(index, read)?;
+    others.extend(index.files().map(|file| file.content));
+    others.extend(index.served.repositories.iter().map(|one| one.pack.digest));
+    let all = diff_ids(&images).into_iter();
     let one = |(layer, ids): (Digest, BTreeSet<Digest>)| match (ids.first(), ids.len()) {
-        (Some(id), 1) if !files.contains(&layer) => Some((layer, *id)),
+        (Some(id), 1) if !others.contains(&layer) => Some((layer, *id)),
         _ => None,
     };
     Ok(all.filter_map(one).collect())
@@ -228,6 +257,40 @@ mod tests {
         let known = diff_ids(&found);
         assert_eq!(known[&Digest::of(b"a")], BTreeSet::from([one]));
         assert_eq!(known[&Digest::of(b"b")], BTreeSet::from([two]));
+    }
+
+    #[test]
+    fn a_layer_that_an_artifact_also_lists_has_no_twin() {
+        let json = |value: serde_json::Value| value.to_string().into_bytes();
+        let id = Digest::of(b"1").to_string();
+        let config = json(serde_json::json!({ "rootfs": { "diff_ids": [id] } }));
+        let of_flux = json(serde_json::json!({}));
+        let layers = [descriptor(b"a", "gzip")];
+        let manifest = |config: &[u8]| {
+            json(serde_json::json!({ "config": descriptor(config, "c"), "layers": layers }))
+        };
+        let (image, artifact) = (manifest(&config), manifest(&of_flux));
+        let served = |name: &str, manifest: &[u8], config: &[u8]| Image {
+            name: name.to_owned(),
+            media_type: "i".to_owned(),
+            manifest: content(manifest),
+            blobs: vec![content(config), content(b"a")],
+        };
+        let all = [&config, &of_flux, &image, &artifact];
+        let mut read = |wanted: &Content| {
+            let one = all.iter().find(|bytes| content(bytes) == *wanted);
+            Ok(one.map(|bytes| bytes.to_vec()))
+        };
+        let mut index = FakeBundle::new(1, &[("f", b"f")]).unwrap().index;
+        index.served.images = vec![served("registry.example/a:1", &image, &config)];
+        let alone = twins(&index, &mut read).unwrap();
+        assert_eq!(
+            alone,
+            BTreeMap::from([(Digest::of(b"a"), Digest::of(b"1"))])
+        );
+        let artifact = served("registry.example/b:1", &artifact, &of_flux);
+        index.served.images.push(artifact);
+        assert_eq!(twins(&index, &mut read).unwrap(), BTreeMap::new());
     }
 
     #[test]

@@ -48,7 +48,7 @@ const MAX_WORK: u64 = 8;
 /// Most bytes that are inflated of all sources together, for each byte of text that is made, beside [`MAX_PREFIX_BYTES`].
 pub const MAX_INFLATED: u64 = 32;
 /// Most bytes of text for each byte of a gzip file, beside [`MAX_PREFIX_BYTES`].
-const MAX_TEXT: u64 = 64;
+pub const MAX_TEXT: u64 = 64;
 /// Bytes copied at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 

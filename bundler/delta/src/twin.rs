@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::HashingWriter;
-use outhaul_bundle::patch::View;
+use outhaul_bundle::patch::{MAX_TEXT, View};
 
 use crate::Plain;
 
@@ -16,8 +16,6 @@ use crate::Plain;
 pub const GZIP: [u8; 3] = *b"\x1f\x8b\x08";
 /// The first bytes of a zstd frame.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
-/// Most bytes of an archive for each byte of a layer.
-const MAX_RATIO: u64 = 64;
 
 /// The archive of a layer.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ pub fn archive(layer: &Plain) -> io::Result<Result<Archive, String>> {
     let file = tempfile::tempfile()?;
     let out = io::BufWriter::with_capacity(1 << 16, file.try_clone()?);
     let mut out = HashingWriter::new(out);
-    let most = layer.size().saturating_mul(MAX_RATIO);
+    let most = layer.size().saturating_mul(MAX_TEXT);
     let start = layer.start()?;
     let unpacked = if start.starts_with(&GZIP) {
         outhaul_gzip::text(layer.reader()?, &mut out, most)

@@ -420,6 +420,8 @@ fn link_or_copy(blob: &Path, path: &Path) -> Result<(), FileError> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(at("create", parent))?;
     }
+    // What is there may be a link to a blob: it is replaced, and never written to.
+    durable::remove_file(path)?;
     if std::fs::hard_link(blob, path).is_err() {
         let mut from = durable::open(blob)?;
         let mut to = create(path, false)?;
@@ -448,6 +450,8 @@ fn create(path: &Path, executable: bool) -> Result<File, FileError> {
         // Durable with everything else by one sync of the file system.
         std::fs::create_dir_all(parent).map_err(at("create", parent))?;
     }
+    // Writing to a link that is there would write to the blob that it is a link to.
+    durable::remove_file(path)?;
     let mode = if executable { 0o755 } else { 0o644 };
     let file = durable::create(path, mode)?;
     file.set_permissions(std::fs::Permissions::from_mode(mode))

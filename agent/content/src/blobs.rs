@@ -40,8 +40,8 @@ pub struct Blobs {
     whole: PathBuf,
     partial: PathBuf,
     identities: PathBuf,
-    /// What this copy added: taken back when the bundle is refused after all.
-    added: Vec<Digest>,
+    /// The files that this copy added: taken back when the bundle is refused after all.
+    added: Vec<PathBuf>,
     /// What blobs are tried for when they are only looked at: nothing is kept.
     trial: Option<Trial>,
     /// What blobs are made of that a copy carries as patches.
@@ -97,14 +97,15 @@ impl Blobs {
     ) -> Result<usize, FileError> {
         let mut dropped = 0;
         for blob in blobs.into_iter().filter(|blob| self.has(blob)) {
-            let path = self.path(&blob.digest);
-            let meta = std::fs::metadata(&path).ok();
+            let archive = self.twin(blob);
+            let stored = archive.as_ref().map_or(blob.digest, |twin| twin.digest);
+            let meta = std::fs::metadata(self.path(&stored)).ok();
             let is_older = |at: SystemTime| checked.is_some_and(|checked| at < checked);
             let is_known =
                 meta.is_some_and(|meta| meta.nlink() > 1 && meta.modified().is_ok_and(is_older));
             if !is_known && !self.is_whole(blob) {
-                if let Some(archive) = self.twin(blob) {
-                    self.remove(&archive.digest)?;
+                if let Some(archive) = archive {
+                    durable::remove_file(&self.path(&archive.digest))?;
                 }
                 self.remove(&blob.digest)?;
                 dropped += 1;
@@ -133,15 +134,15 @@ impl Blobs {
     /// [`FileError`] of what it reads or writes.
     pub fn keep(&mut self, digest: &Digest) -> Result<(), FileError> {
         let (from, to) = (self.partial_path(digest), self.path(digest));
-        self.keep_as(*digest, &from, &to)
+        self.keep_as(&from, &to)
     }
 
-    fn keep_as(&mut self, digest: Digest, from: &Path, to: &Path) -> Result<(), FileError> {
+    fn keep_as(&mut self, from: &Path, to: &Path) -> Result<(), FileError> {
         durable::open_file(from)
             .and_then(|file| file.sync_all())
             .map_err(at("sync", from))?;
         std::fs::rename(from, to).map_err(at("rename to", to))?;
-        self.added.push(digest);
+        self.added.push(to.to_owned());
         cut::here("blob-written");
         Ok(())
     }
@@ -154,13 +155,13 @@ impl Blobs {
         durable::sync_folder(&self.whole)
     }
 
-    /// Takes back what this copy added: a refused bundle leaves nothing.
+    /// Takes back what this copy added: a refused bundle leaves nothing. Other forms of the same blobs were here before, and stay.
     ///
     /// # Errors
     /// [`FileError`] of what it reads or writes.
     pub fn take_back(&mut self) -> Result<(), FileError> {
-        for digest in std::mem::take(&mut self.added) {
-            self.remove(&digest)?;
+        for path in std::mem::take(&mut self.added) {
+            durable::remove_file(&path)?;
         }
         self.clear_partial()
     }
@@ -175,7 +176,7 @@ impl Blobs {
             .try_for_each(|path| durable::remove_file(path))
     }
 
-    /// Removes every blob that is not in `wanted`.
+    /// Removes every blob that is not in `wanted`, and the archives of layers that are here themselves.
     ///
     /// # Errors
     /// [`FileError`] of what it reads or writes.
@@ -183,7 +184,8 @@ impl Blobs {
         let archives = self.archives_of(wanted)?;
         for path in durable::list(&self.whole)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if !wanted.contains(stored::digest_in(&name)) && !archives.contains(&*name) {
+            let is_wanted = wanted.contains(stored::digest_in(&name)) && !self.is_replaced(&name);
+            if !is_wanted && !archives.contains(&*name) {
                 durable::remove_file(&path)?;
             }
         }

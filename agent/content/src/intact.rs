@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use outhaul_bundle::index::{Blob, Content};
-use outhaul_bundle::{Index, Limits};
+use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_reconcilers::marks::{Marks, Stamp};
 use outhaul_serve::catalog;
 
@@ -222,7 +222,11 @@ fn needed<'i>(index: &'i Index, damages: &[Damage]) -> impl Iterator<Item = &'i 
 /// Whether the stored blobs have all that is damaged.
 pub fn can_be_put_back(state_folder: &StateFolder, index: &Index, damages: &[Damage]) -> bool {
     let blobs = Blobs::new(state_folder);
-    needed(index, damages).all(|blob| blobs.is_whole(blob))
+    let Ok(wrong) = blobs.wrong_twins(index) else {
+        return false;
+    };
+    let wrong: BTreeSet<Digest> = wrong.into_iter().map(|twin| twin.layer).collect();
+    needed(index, damages).all(|blob| !wrong.contains(&blob.digest) && blobs.is_whole(blob))
 }
 
 /// Puts back what is damaged, from the stored blobs.
@@ -260,6 +264,10 @@ pub fn put_back(
             continue;
         }
         replace(&folder.join(&place.path), &to.join(&place.path))?;
+        if place.served {
+            // The layer itself is here now: nothing is in its place any more.
+            durable::remove_file(&to.join(serving::twin_path(&place.content.digest)))?;
+        }
     }
     for (path, bytes) in generation::descriptions(&to, index)? {
         // By its catalog the mirror sees that it has to read all of it again.

@@ -196,7 +196,7 @@ pub(super) fn stage(
     if let Err(error) = source.blobs(index, blobs) {
         return Err(since::or_wrong(agent, source.name(), index, blobs, error));
     }
-    since::check_twins(source.name(), index, blobs)?;
+    since::check_twins(agent, source.name(), index, blobs)?;
     if let Some(made) = blobs.made() {
         tracing::info!("bundle {}: {made}", index.number);
     }

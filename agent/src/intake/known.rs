@@ -71,11 +71,19 @@ fn copied(
     agent.check_space(blobs.missing_bytes(&index.blobs))?;
     since::build_on(agent, volume.as_ref(), &mut blobs)?;
     let copied = source.blobs(&index, &mut blobs);
-    // A download goes on from its last byte.
+    let copied = copied.and_then(|()| since::check_twins(agent, source.name(), &index, &mut blobs));
+    if let Err(error) = copied {
+        // A download goes on from its last byte, and what is whole of it stays; a patch is made again.
+        let is_refused = matches!(error, AgentError::Refused { .. });
+        match source.is_polled() && !is_refused {
+            true => blobs.take_back_twins()?,
+            false => blobs.take_back()?,
+        }
+        return Err(error);
+    }
     if !source.is_polled() {
         blobs.clear_partial()?;
     }
-    copied?;
     blobs.sync()?;
     Ok(Some(index))
 }

@@ -11,10 +11,12 @@ use outhaul_kit::format_count::format_count;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
+use crate::blobs::twins::{self, WrongTwin};
 use crate::error::AgentError;
 use crate::generation;
 use crate::runner;
 use crate::state::generations;
+use outhaul_content::serving;
 
 /// The rule of a copy of which this site lacks what is left out.
 pub(super) const LEFT_OUT: &str = "left-out";
@@ -117,14 +119,25 @@ fn no_twins(agent: &Agent) -> Option<String> {
     helper.then(|| format!("with an apply helper no twin is taken; {help}"))
 }
 
-/// Refuses archives in the places of layers that no config in the signed index states.
-pub(super) fn check_twins(name: &str, index: &Index, blobs: &Blobs) -> Result<(), AgentError> {
-    let problem = blobs.twin_problem(index);
-    let problem = problem.map_err(|error| AgentError::Unreadable {
+/// Refuses archives in the places of layers that no config in the signed index states. What states them is removed, whichever copy brought it:
+/// a power cut may have left it, and the next copy must bring the layer again.
+pub(super) fn check_twins(
+    agent: &Agent,
+    name: &str,
+    index: &Index,
+    blobs: &mut Blobs,
+) -> Result<(), AgentError> {
+    let wrong = blobs.wrong_twins(index);
+    let wrong = wrong.map_err(|error| AgentError::Unreadable {
         source_name: name.to_owned(),
         problem: format!("a stored blob cannot be read: {error}"),
     })?;
-    match problem {
+    for twin in &wrong {
+        if !is_of_a_generation(agent, twin)? {
+            blobs.forget_twin(&twin.layer)?;
+        }
+    }
+    match wrong.first().map(|twin| &twin.problem) {
         Some(problem) => {
             let number = index.number;
             let message = format!("bundle {number} came with twins of image layers, and {problem}");
@@ -132,6 +145,16 @@ pub(super) fn check_twins(name: &str, index: &Index, blobs: &Blobs) -> Result<()
         }
         None => Ok(()),
     }
+}
+
+/// Whether a generation on this site has an archive in the place of the same layer: its own index let it.
+fn is_of_a_generation(agent: &Agent, twin: &WrongTwin) -> Result<bool, AgentError> {
+    let all = generations::all(agent.store.read())?;
+    Ok(all.iter().filter(|row| row.whole).any(|row| {
+        let folder = agent.state_folder.generation(row.number);
+        let stated = twins::stated(&folder.join(serving::twin_path(&twin.layer)));
+        stated.is_some_and(|stated| stated.digest == twin.archive)
+    }))
 }
 
 /// The blobs that patches may build on: those of the generations on this site, by their signed indexes.

@@ -54,7 +54,7 @@ impl Blobs {
     /// [`FileError`] of the disk.
     pub fn keep_parity(&mut self, from: &Path, digest: Digest) -> Result<(), FileError> {
         let to = self.path(&digest);
-        self.keep_as(digest, from, &to)
+        self.keep_as(from, &to)
     }
 
     /// Whether parity that was kept is here as it was kept.

@@ -55,9 +55,12 @@ impl<'a> StoredSources<'a> {
                 true => {
                     durable::open_file(&self.blobs.path(&archive.digest)).map_err(PatchError::Read)
                 }
-                false => Err(base(
-                    "of which this site has the uncompressed archive alone, of another size",
-                )),
+                false => Err(base(match source.view {
+                    View::Contents => {
+                        "of which this site has the uncompressed archive alone, and the patch needs its compressed bytes"
+                    }
+                    _ => "of which this site has the uncompressed archive alone, of another size",
+                })),
             };
         }
         let mut contents = self.contents(blob, &base)?;

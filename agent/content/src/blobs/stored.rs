@@ -101,7 +101,7 @@ impl Blobs {
     /// [`FileError`] of what it reads or writes.
     pub fn keep_plain(&mut self, digest: &Digest) -> Result<(), FileError> {
         let (from, to) = (self.partial_plain_path(digest), self.plain_path(digest));
-        self.keep_as(*digest, &from, &to)
+        self.keep_as(&from, &to)
     }
 
     /// Removes a blob in each form.

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a layer's entry in a signed index, and an archive that a patch made. What goes out: the archive under its digest, like any
 //! other blob, and `<hex of the layer>.twin`, which states that digest; or what is wrong with them. An archive counts only as far as the
-//! config of its image states its digest ([`Blobs::twin_problem`]): the config is in the signed index, the patch is not.
+//! config of its image states its digest ([`Blobs::wrong_twins`]): the config is in the signed index, the patch is not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -52,6 +52,45 @@ pub fn state(path: &Path, archive: &Content) -> Result<(), FileError> {
     durable::write(path, &bytes, 0o644)
 }
 
+/// An archive that is not what the signed index lets be in the place of a layer.
+#[derive(Debug)]
+pub struct WrongTwin {
+    /// The layer.
+    pub layer: Digest,
+    /// What is in its place.
+    pub archive: Digest,
+    /// What is wrong, for people.
+    pub problem: String,
+}
+
+impl WrongTwin {
+    /// `None` when `archive` may be in the place of `layer` by what the configs of `index` state ([`layers::twins`]).
+    pub(super) fn of(
+        index: &Index,
+        stated: &BTreeMap<Digest, Digest>,
+        layer: Digest,
+        archive: Digest,
+    ) -> Option<Self> {
+        let problem = match stated.get(&layer) {
+            Some(one) if *one == archive => return None,
+            None if index.files().any(|file| file.content == layer) => format!(
+                "{layer} is a file of a workload, so that its uncompressed archive does not do"
+            ),
+            Some(_) => format!(
+                "the uncompressed archive of {layer} is {archive}, which is not what the config of its image states"
+            ),
+            None => format!(
+                "{layer} is not only a layer of images whose configs state one uncompressed archive for it, so that none does"
+            ),
+        };
+        Some(Self {
+            layer,
+            archive,
+            problem,
+        })
+    }
+}
+
 impl Blobs {
     /// Patches may make the archives of layers in their place. Without this, such a patch is refused for the reason that is given last.
     pub fn accept_twins(&mut self, refusal: Option<String>) {
@@ -92,10 +131,12 @@ impl Blobs {
         // Another layer's archive may be the same: that is not what this copy added, and stays when the copy is refused.
         match digest_of(&to).is_ok_and(|found| found == archive.digest) {
             true => durable::remove_file(made)?,
-            false => self.keep_as(archive.digest, made, &to)?,
+            false => self.keep_as(made, &to)?,
         }
-        state(&self.twin_path(layer), archive)?;
-        self.added.push(*layer);
+        // Before it is written: one that is half there is taken back, too.
+        let stated = self.twin_path(layer);
+        self.added.push(stated.clone());
+        state(&stated, archive)?;
         Ok(())
     }
 
@@ -108,45 +149,59 @@ impl Blobs {
         for path in durable::list(&self.whole)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let layer = name.strip_suffix(ENDING);
-            if layer.is_some_and(|layer| wanted.contains(layer)) {
+            if layer.is_some_and(|layer| wanted.contains(layer)) && !self.is_replaced(&name) {
                 found.extend(stated(&path).map(|archive| archive.digest.hex()));
             }
         }
         Ok(found)
     }
 
-    /// Why an archive that is here cannot be in the place of its layer in `index`: no config of an image states it, or something needs the
+    /// Whether a stored file states the archive of a layer that is here itself.
+    pub(super) fn is_replaced(&self, name: &str) -> bool {
+        let layer = name.strip_suffix(ENDING);
+        layer.is_some_and(|layer| self.whole.join(layer).exists())
+    }
+
+    /// The archives that are here and cannot be in the places of layers of `index`: no config of an image states them, or something needs the
     /// layer itself. The index is signed, and its configs were compared with their digests.
     ///
     /// # Errors
     /// When a stored blob cannot be read.
-    pub fn twin_problem(&self, index: &Index) -> io::Result<Option<String>> {
+    pub fn wrong_twins(&self, index: &Index) -> io::Result<Vec<WrongTwin>> {
         let twins = index.blobs.iter();
-        let twins: Vec<(&Blob, Content)> = twins
-            .filter_map(|blob| Some((blob, self.twin(blob)?)))
+        let twins: Vec<(Digest, Content)> = twins
+            .filter_map(|blob| Some((blob.digest, self.twin(blob)?)))
             .collect();
         if twins.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let images = layers::images(index, &mut |content| self.content(index, content))?;
-        let diff_ids = layers::diff_ids(&images);
-        let files: BTreeSet<Digest> = index.files().map(|file| file.content).collect();
-        for (blob, archive) in twins {
-            let layer = blob.digest;
-            if files.contains(&layer) {
-                return Ok(Some(format!(
-                    "{layer} is a file of a workload, so that its uncompressed archive does not do"
-                )));
-            }
-            let ids = diff_ids.get(&layer).cloned().unwrap_or_default();
-            if ids != BTreeSet::from([archive.digest]) {
-                return Ok(Some(format!(
-                    "the uncompressed archive of {layer} is {}, which is not what the config of its image states",
-                    archive.digest
-                )));
-            }
+        let stated = layers::twins(index, &mut |content| self.content(index, content))?;
+        let twins = twins.into_iter();
+        let wrong = twins
+            .filter_map(|(layer, archive)| WrongTwin::of(index, &stated, layer, archive.digest));
+        Ok(wrong.collect())
+    }
+
+    /// Removes the statement that an archive is in the place of `layer`, so that the layer counts as missing. The archive itself is removed with
+    /// what no bundle needs.
+    ///
+    /// # Errors
+    /// [`FileError`] of the disk.
+    pub fn forget_twin(&mut self, layer: &Digest) -> Result<(), FileError> {
+        durable::remove_file(&self.twin_path(layer))?;
+        self.sync()
+    }
+
+    /// Takes back the statements of archives that this copy added, and nothing else of it: they were not compared with the configs.
+    ///
+    /// # Errors
+    /// [`FileError`] of the disk.
+    pub fn take_back_twins(&mut self) -> Result<(), FileError> {
+        let is_statement = |path: &PathBuf| path.to_string_lossy().ends_with(ENDING);
+        for path in self.added.extract_if(.., |path| is_statement(path)) {
+            durable::remove_file(&path)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// One content of `index`, whole; `None` when no blob that is here and open has it.
@@ -196,3 +251,6 @@ pub fn in_folder(folder: &Path) -> Result<BTreeMap<Digest, Content>, FileError> 
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

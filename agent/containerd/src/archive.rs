@@ -1,8 +1,8 @@
 //! The archive that containerd imports: the twin of an image, and the image itself.
 //!
 //! What comes in: an image layout with archives in the places of layers, and what the configs state. What goes out: a tar file without a name, with
-//! the twin (the same config, the archives as layers) under a name for the time of the import, and the image under its own name and digest,
-//! without the layers that are not here. Each archive is compared with its digest while it is copied; no compressed layer is made.
+//! the twin (the same config, the archives as layers) under a name for the time of the import, and the image by its digest, without the layers
+//! that are not here. Each archive is compared with its digest while it is copied; no compressed layer is made.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,22 +25,35 @@ pub(crate) fn blob(layout: &Path, digest: &Digest) -> std::path::PathBuf {
     layout.join("blobs/sha256").join(digest.hex())
 }
 
+/// Before the name of each twin; no registry is there.
+const TWIN: &str = "twin.outhaul.dev/";
+
 /// The name of a twin while it is imported.
 pub(crate) fn twin_name(layers: &ImageLayers) -> String {
-    format!("twin.outhaul.dev/{}:import", layers.manifest.digest.hex())
+    format!("{TWIN}{}:import", layers.manifest.digest.hex())
+}
+
+/// Whether a name is that of a twin.
+pub(crate) fn is_twin_name(name: &str) -> bool {
+    name.starts_with(TWIN)
 }
 
 /// The names by which containerd has to know an image: its own, and that by its digest.
 pub(crate) fn names(image: &Image) -> Vec<String> {
-    let (stem, _) = image.name.split_once('@').unwrap_or((&image.name, ""));
-    let from = stem.rfind('/').map_or(0, |at| at + 1);
-    let tag = stem.get(from..).and_then(|last| last.find(':'));
-    let repository = tag.map_or(stem, |at| stem.get(..from + at).unwrap_or(stem));
-    let by_digest = format!("{repository}@{}", image.manifest.digest);
+    let by_digest = by_digest(image);
     match image.name == by_digest {
         true => vec![by_digest],
         false => vec![image.name.clone(), by_digest],
     }
+}
+
+/// The name of an image by its digest.
+pub(crate) fn by_digest(image: &Image) -> String {
+    let (stem, _) = image.name.split_once('@').unwrap_or((&image.name, ""));
+    let from = stem.rfind('/').map_or(0, |at| at + 1);
+    let tag = stem.get(from..).and_then(|last| last.find(':'));
+    let repository = tag.map_or(stem, |at| stem.get(..from + at).unwrap_or(stem));
+    format!("{repository}@{}", image.manifest.digest)
 }
 
 /// Writes the archive for `image`, of which `twins` are the manifests with layers that are not here. `others` are its other manifests.
@@ -90,9 +103,7 @@ pub(crate) fn write(
     }
     let top = durable::read(&blob(layout, &image.manifest.digest), image.manifest.size)
         .map_err(|error| error.source)?;
-    for name in names(image) {
-        entries.push(entry(&image.media_type, &top, &name));
-    }
+    entries.push(entry(&image.media_type, &top, &by_digest(image)));
     let index = json!({ "schemaVersion": 2, "manifests": entries }).to_string();
     put(&mut archive, "index.json", index.as_bytes())?;
     archive.into_inner()

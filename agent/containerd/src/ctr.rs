@@ -16,6 +16,8 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// By this label the kubelet leaves an image where it is; by the other, what was pinned here is known again.
 const PINNED: &str = "io.cri-containerd.pinned";
 const OURS: &str = "dev.outhaul.twin";
+/// Where `ctr` finds programs.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a question may take.
 const QUESTION: Duration = Duration::from_secs(60);
 
@@ -35,7 +37,11 @@ pub(crate) struct Known {
 impl Ctr<'_> {
     fn run(&self, arguments: &[&str], time: Duration) -> Result<Vec<u8>, ProgramFault> {
         let mut command = Command::new(&self.0.ctr);
+        // Variables such as `CONTAINERD_SNAPSHOTTER` would be settings that agent.toml does not state.
         command
+            .env_clear()
+            .env("PATH", PATH)
+            .env("LC_ALL", "C.UTF-8")
             .arg("--address")
             .arg(&self.0.address)
             .args(["--namespace", &self.0.namespace])
@@ -71,6 +77,12 @@ impl Ctr<'_> {
         question.push(&archive);
         let time = Duration::from_secs(self.0.timeout_s);
         self.run(&question, time).map(drop)
+    }
+
+    /// Gives an image another name, also one that is another image's.
+    pub(crate) fn tag(&self, image: &str, name: &str) -> Result<(), ProgramFault> {
+        let question = ["images", "tag", "--force", image, name];
+        self.run(&question, QUESTION).map(drop)
     }
 
     /// Keeps the kubelet from removing an image when it needs space, or lets it again.

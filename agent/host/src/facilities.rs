@@ -4,12 +4,13 @@
 //! machine itself. Tests hand the agent another one, so that a clock, a hub or a full disk is as the test says. It
 //! decides nothing: what a reading or an answer means is its caller's business.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
 use outhaul_bundle::Index;
-use outhaul_containerd::ContainerdError;
+pub use outhaul_containerd::{Brought, ContainerdError, names_of as image_names};
 use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
@@ -102,18 +103,30 @@ pub trait Facilities: fmt::Debug + Send + Sync {
     /// [`FileError`]; a folder that is not there is empty.
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError>;
 
-    /// Brings the images of a generation of which layers came as twins into this machine's containerd; their names. `layout` is its image layout.
+    /// Brings the images of a generation of which layers came as twins into this machine's containerd. `layout` is its image layout.
     ///
     /// # Errors
-    /// [`ContainerdError`], and no name in containerd that was not there before.
+    /// [`ContainerdError`] where none could be tried, and no name in containerd that was not there before.
     fn bring_images(
         &self,
         _index: &Index,
         _layout: &Path,
         _config: &AgentConfig,
         _heartbeat: &Heartbeat,
-    ) -> Result<Vec<String>, ContainerdError> {
-        Ok(Vec::new())
+    ) -> Result<Brought, ContainerdError> {
+        Ok(Brought::default())
+    }
+
+    /// Lets the kubelet remove images that were brought and are not among `kept`.
+    ///
+    /// # Errors
+    /// [`ContainerdError`]; they stay where they are.
+    fn release_images(
+        &self,
+        _kept: &BTreeSet<String>,
+        _config: &AgentConfig,
+    ) -> Result<(), ContainerdError> {
+        Ok(())
     }
 
     /// The reconciler for a stream that is rendered for `kind`.

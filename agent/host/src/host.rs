@@ -3,14 +3,16 @@
 //! What comes in: questions. What goes out: what the system says. It is the only place of the agent that reads a
 //! clock, and decides nothing.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
 use outhaul_bundle::Index;
-use outhaul_containerd::ContainerdError;
+use outhaul_containerd::settings::Settings;
+use outhaul_containerd::{Brought, ContainerdError};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_reconcilers::{ApplyError, Reconciler};
+use outhaul_reconcilers::{ApplyError, Reconciler, hook};
 use outhaul_signer::clock::BootReading;
 
 use crate::error::AgentError;
@@ -93,9 +95,18 @@ impl Facilities for Host {
         layout: &Path,
         config: &AgentConfig,
         heartbeat: &Heartbeat,
-    ) -> Result<Vec<String>, ContainerdError> {
+    ) -> Result<Brought, ContainerdError> {
         let work = layout.parent().unwrap_or(layout);
-        outhaul_containerd::bring(&config.containerd, index, (layout, work), heartbeat)
+        let settings = with_safe_ctr(config)?;
+        outhaul_containerd::bring(&settings, index, (layout, work), heartbeat)
+    }
+
+    fn release_images(
+        &self,
+        kept: &BTreeSet<String>,
+        config: &AgentConfig,
+    ) -> Result<(), ContainerdError> {
+        outhaul_containerd::release(&with_safe_ctr(config)?, kept)
     }
 
     fn reconciler(
@@ -106,4 +117,21 @@ impl Facilities for Host {
     ) -> Result<Box<dyn Reconciler>, ApplyError> {
         apply::reconciler(kind, config, state_folder)
     }
+}
+
+/// The settings with the file of `ctr`, which runs with this agent's rights: it is held to what every program of a reconciler is.
+fn with_safe_ctr(config: &AgentConfig) -> Result<Settings, ContainerdError> {
+    let mut settings = config.containerd.clone();
+    match hook::started(&settings.ctr, None) {
+        Ok(Some(found)) => settings.ctr = found,
+        // That it is not there, its start says.
+        Ok(None) => {}
+        Err(error) => {
+            return Err(ContainerdError::Program {
+                problem: error.to_string(),
+                help: error.help(),
+            });
+        }
+    }
+    Ok(settings)
 }

@@ -31,6 +31,7 @@ pub mod delays;
 mod former_keys;
 pub mod former_targets;
 pub mod held;
+mod images;
 pub mod intact;
 mod kept;
 pub mod known_again;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
-use outhaul_reconcilers::{ApplyError, Desired, Item, Reconciler, outcome};
+use outhaul_reconcilers::{Desired, Item, Reconciler, outcome};
 
 use super::{held, index_of, tidy};
 use crate::agent::Agent;
@@ -19,16 +19,19 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::former_targets;
 use crate::generation;
+use crate::images::{self, Images};
 use crate::reconcilers::BundleReconcilers;
-use crate::serving;
 use crate::state::{self, generations, inventory, key};
 
 /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
-/// the inventory has beyond it. Stops at the first failure. Returns results and what was removed.
+/// the inventory has beyond it. Stops at the first failure. Returns results, and what was removed or which images are not there.
+///
+/// What brings the reconciler of the others does not wait for images that cannot be brought; the others do, where they are required.
 pub(super) fn pass(
     agent: &mut Agent,
     pass: &str,
     index: &Index,
+    wanted: Images,
 ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
     former_targets::look(agent)?;
     tidy::keep_holds(agent);
@@ -38,8 +41,19 @@ pub(super) fn pass(
     let mut results = Vec::new();
     let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
     let (bootstrap, others) = parts(held::free(agent, index)?);
-    bring_images(agent, index)?;
-    for part in [bootstrap, others] {
+    let mut brought = images::bring(agent, index, wanted);
+    for (is_last, part) in [(false, bootstrap), (true, others)] {
+        match &brought {
+            Err(AgentError::Stopped) => return Err(AgentError::Stopped),
+            // What was applied meanwhile may have mended it.
+            Err(_) if is_last && !results.is_empty() => {
+                brought = Ok(images::bring(agent, index, wanted)?);
+            }
+            _ => {}
+        }
+        if is_last {
+            brought = Ok(brought?);
+        }
         for mut desired in part.clone() {
             if takes_back {
                 desired.drift = DriftPolicy::Correct;
@@ -54,46 +68,23 @@ pub(super) fn pass(
             let failed = result.status == ComplianceStatus::Failed;
             results.push(result);
             if failed {
-                return Ok((results, String::new()));
+                return Ok((results, brought.unwrap_or_default()));
             }
         }
         if let Some(unready) = unready(agent, &reconcilers, &part)? {
+            // It may lack an image that is not there, and that is not the bundle's fault.
+            let missing = brought?;
             results.retain(|known| known.name != unready.name);
             results.push(unready);
-            return Ok((results, String::new()));
+            return Ok((results, missing));
         }
     }
+    let missing = brought?;
     if reconcilers.prunes_last() {
-        return Ok((results, String::new()));
+        return Ok((results, missing));
     }
-    let note = remove_surplus(agent, index)?;
-    Ok((results, note))
-}
-
-/// Brings images of which layers came as twins into containerd, before anything is applied that would pull them.
-fn bring_images(agent: &Agent, index: &Index) -> Result<(), AgentError> {
-    let layout = serving::image_layout(&agent.state_folder, index.number);
-    if !agent.config.containerd.twins && !serving::has_twins(&layout) {
-        return Ok(());
-    }
-    if agent.heartbeat.is_cancelled() {
-        return Err(AgentError::Stopped);
-    }
-    let (config, heartbeat) = (&agent.config, &agent.heartbeat);
-    let brought = agent
-        .facilities
-        .bring_images(index, &layout, config, heartbeat);
-    let brought = brought.map_err(|error| ApplyError::Images {
-        problem: error.to_string(),
-        help: error.help(),
-    })?;
-    for name in brought {
-        tracing::info!(
-            "bundle {}: image `{name}` was brought into containerd",
-            index.number
-        );
-    }
-    Ok(())
+    let removed = remove_surplus(agent, index)?;
+    Ok((results, joined(missing, removed)))
 }
 
 /// The first assignment that brings the reconciler of the others and is not ready, as failed. Waits for them.
@@ -251,6 +242,13 @@ fn brought_a_reconciler(agent: &Agent, item: &Item) -> bool {
         all.find(|one| one.name.as_str() == item.assignment)
     });
     brought.map_or(item.kind == "kubernetes", |one| one.bootstrap.is_some())
+}
+
+/// Two sentences, or one.
+pub(super) fn joined(first: String, second: String) -> String {
+    let mut both = vec![first, second];
+    both.retain(|sentence| !sentence.is_empty());
+    both.join("; ")
 }
 
 /// The first failure, in a sentence.

@@ -7,11 +7,12 @@ use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Reconciler, outcome};
 
-use super::pass;
+use super::pass::{self, joined};
 use super::{Transition, approval, held, index_of, known_again, note_of, observe, soak, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
+use crate::images::Images;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Task};
 use crate::serving;
@@ -48,23 +49,16 @@ fn ready(agent: &Agent, index: &Index, look: Look) -> Result<String, AgentError>
     Ok(mended)
 }
 
-/// Two sentences, or one.
-fn joined(first: String, second: String) -> String {
-    let mut both = vec![first, second];
-    both.retain(|sentence| !sentence.is_empty());
-    both.join("; ")
-}
-
 /// Applies a kept generation. What is not whole on disk is distinguished: the disk, not the bundle, is to blame.
 fn pass(
     agent: &mut Agent,
     name: &str,
     number: u64,
-    look: Look,
+    (look, images): (Look, Images),
 ) -> Result<Result<(Vec<AssignmentResult>, String), GenerationError>, AgentError> {
     let done = index_of(agent, number).and_then(|index| {
         let mended = ready(agent, &index, look)?;
-        let (results, note) = pass::pass(agent, name, &index)?;
+        let (results, note) = pass::pass(agent, name, &index, images)?;
         Ok((results, joined(mended, note)))
     });
     match done {
@@ -76,7 +70,12 @@ fn pass(
 fn apply(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     // A bundle is not to be left for a program of this machine.
     agent.can_ask()?;
-    let (results, note) = match pass(agent, &format!("apply {number}"), number, Look::Changed)? {
+    let (results, note) = match pass(
+        agent,
+        &format!("apply {number}"),
+        number,
+        (Look::Changed, Images::Required),
+    )? {
         // It may be imported again.
         Err(error) => {
             return Ok(Transition::new(
@@ -196,21 +195,26 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
         };
         Transition::with(Event::ReturnBroken(from), note, results)
     };
-    let (results, removed) = match pass(agent, &format!("revert {from}"), to, Look::Every)? {
+    let (results, removed) = match pass(
+        agent,
+        &format!("revert {from}"),
+        to,
+        (Look::Every, Images::Wanted),
+    )? {
         Err(error) => return Ok(broken(&error.to_string(), Vec::new())),
         Ok(done) => done,
     };
     if let Some(failure) = pass::failure(&results) {
-        return Ok(broken(&failure, results));
+        return Ok(broken(&joined(failure, removed), results));
     }
     let index = index_of(agent, to)?;
     let mut results = confirmed(agent, &index, results)?;
     if let Some(sick) = sick(&results) {
-        return Ok(broken(&sick, results));
+        return Ok(broken(&joined(sick, removed), results));
     }
     let held = held::results(agent, &index)?;
     let mut note = format!("{why}; bundle {to} is active again");
-    let removed = [removed, pass::prune(agent, &index, &mut results)?].concat();
+    let removed = joined(removed, pass::prune(agent, &index, &mut results)?);
     if !removed.is_empty() {
         note = format!("{note}; {removed}");
     }
@@ -232,8 +236,9 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         other => other?,
     };
     let done = ready(agent, &index, Look::Every).and_then(|mended| {
-        let (results, _) = pass::pass(agent, &format!("repair {number}"), &index)?;
-        Ok((results, mended))
+        let pass = format!("repair {number}");
+        let (results, note) = pass::pass(agent, &pass, &index, Images::Wanted)?;
+        Ok((results, joined(mended, note)))
     });
     let (results, mended) = match done {
         Err(AgentError::Generation(error)) => {

@@ -16,6 +16,7 @@ use crate::error::AgentError;
 use crate::former_keys;
 use crate::generation;
 use crate::identity;
+use crate::images;
 use crate::kept;
 use crate::known_again;
 use crate::machine::{Event, Work};
@@ -27,6 +28,18 @@ use crate::state_folder::StateFolder;
 /// # Errors
 /// [`AgentError`] of the store or the disk.
 pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
+    tidy(agent, false)
+}
+
+/// The same when the service starts: what failed before is tried again.
+///
+/// # Errors
+/// [`AgentError`] of the store or the disk.
+pub fn tidy_up_at_start(agent: &mut Agent) -> Result<(), AgentError> {
+    tidy(agent, true)
+}
+
+fn tidy(agent: &mut Agent, again: bool) -> Result<(), AgentError> {
     if agent.rehearsal.is_some() {
         return Ok(());
     }
@@ -48,6 +61,10 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     let held = holds::of_assignments(agent.store.read())?;
     kept.extend(held.values().filter_map(|hold| hold.generation));
     kept.extend(still_wanted(agent)?);
+    // The bundle before stays until the new one is active.
+    if site.work == Work::Idle {
+        images::release(agent, &kept, again)?;
+    }
     let surplus = surplus(&agent.state_folder, &kept)?;
     if surplus.is_empty() {
         return Ok(());
@@ -141,7 +158,7 @@ pub fn discard(agent: &mut Agent) -> Result<(), AgentError> {
 }
 
 /// The index in the folder of a bundle that no row knows: it says what is kept, and nothing is applied by it.
-fn index_on_disk(agent: &Agent, number: u64) -> Option<Index> {
+pub(crate) fn index_on_disk(agent: &Agent, number: u64) -> Option<Index> {
     let path = agent.state_folder.generation(number).join("index.json");
     let bytes = durable::read(&path, agent.limits.max_index_bytes).ok()?;
     Index::from_bytes(&bytes, &agent.limits).ok()

@@ -132,6 +132,8 @@ pub mod key {
     pub const DISPUTED: &str = "disputed";
     /// The folder that the folder reconciler wrote to, as `agent.toml` named it then.
     pub const TARGET: &str = "target";
+    /// `Pins` of the runner: that images were pinned in containerd, and for which bundles.
+    pub const PINNED_IMAGES: &str = "pinned-images";
     /// `FormerTarget`s of the runner: where it wrote before.
     pub const FORMER_TARGETS: &str = "former-targets";
     /// [`super::delays::Delays`]: what asks for a bundle that waits to be applied later.

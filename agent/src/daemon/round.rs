@@ -123,7 +123,7 @@ impl Round {
             },
         )?;
         update::report(agent)?;
-        tidy::tidy_up(agent)?;
+        tidy::tidy_up_at_start(agent)?;
         bind_key(agent)?;
         tidy::restore_floors(agent)?;
         tidy::keep_holds(agent);

@@ -135,7 +135,7 @@ impl Case {
         self.work.path().join(name)
     }
 
-    /// A `ctr` that imports: `images check` lists the names of the last import that was not refused, and removes names.
+    /// A `ctr` that imports, tags, labels and removes names: `images check` lists them, `images ls` those that are pinned.
     fn containerd(&self) {
         let script = format!(
             r#"#!/bin/bash
@@ -149,12 +149,22 @@ case "$1 $2" in
     cat known 2>/dev/null || true;;
 "images import")
     tar -xf "${{@: -1}}" --one-top-level=imported
-    tr '{{' '\n' <imported/index.json | sed -n 's/.*"digest":"\([^"]*\)".*//p' >/dev/null
     python3 -c '
 import json
 for one in json.load(open("imported/index.json"))["manifests"]:
     print(one["annotations"]["io.containerd.image.name"], one["mediaType"], one["digest"], "incomplete 1 B", "true")
-' >known;;
+' >>known;;
+"images tag")
+    grep -v "^$5 " known >left || true
+    sed -n "s|^$4 |$5 |p" known >>left
+    mv left known;;
+"images label")
+    touch pins
+    grep -vx "$3" pins >left || true
+    case "$4" in *=pinned) echo "$3" >>left;; esac
+    mv left pins;;
+"images ls")
+    cat pins 2>/dev/null || true;;
 "images rm")
     shift 3
     for name; do grep -v "^$name " known >left || true; mv left known; done;;
@@ -164,6 +174,23 @@ esac
         );
         fs::write(self.path("ctr"), script).unwrap();
         fs::set_permissions(self.path("ctr"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A `ctr` of a containerd that does not answer.
+    fn no_containerd(&self) {
+        fs::write(self.path("ctr"), "#!/bin/sh\necho no answer >&2\nexit 1\n").unwrap();
+    }
+
+    fn pins(&self) -> BTreeSet<String> {
+        let pins = fs::read_to_string(self.path("pins")).unwrap_or_default();
+        pins.lines().map(str::to_owned).collect()
+    }
+
+    /// The name of a bundle's image by its digest.
+    fn by_digest(&self, draft: &Draft, number: u64) -> String {
+        let (index, _) = self.centre.index(draft, number);
+        let manifest = index.served.images[0].manifest.digest;
+        format!("registry.example/team/app@{manifest}")
     }
 
     fn copy(&self, patch: Vec<u8>) -> PathBuf {
@@ -293,6 +320,14 @@ fn a_twin_is_imported_with_the_image_itself_before_anything_is_applied_and_the_n
         fs::read(blobs.join(Digest::of(&archive("three")).hex())).unwrap(),
         archive("three")
     );
+    // A rollback goes to the bundle before, whose image stays as well.
+    let (second, third) = (draft("two"), draft("three"));
+    let pinned = [
+        NAME.to_owned(),
+        case.by_digest(&second, 2),
+        case.by_digest(&third, 3),
+    ];
+    assert_eq!(case.pins(), pinned.into());
     // What no generation needs is removed with its statement.
     case.centre.publish(&draft("four"));
     case.site.take(&case.centre.publish_as(&draft("five"), 5));
@@ -308,6 +343,44 @@ fn a_twin_is_imported_with_the_image_itself_before_anything_is_applied_and_the_n
             .any(|name| name.to_string_lossy().ends_with(".twin")),
         "{left:?}"
     );
+    assert_eq!(case.pins(), BTreeSet::new());
+}
+
+#[test]
+fn a_rollback_goes_on_without_an_image_that_containerd_does_not_take_and_states_it() {
+    let case = Case::new();
+    case.containerd();
+    case.site
+        .take(&case.copy(twin(&archive("two"), &archive("two"))));
+    case.site.take(&case.centre.publish_as(&draft("three"), 3));
+    assert_eq!(case.site.active(), Some(3));
+    case.no_containerd();
+    let back = case.site.run(&["rollback", "--who", "ann"]);
+    assert_eq!(code(&back), 0, "{}{}", stdout(&back), stderr(&back));
+    assert_eq!(case.site.active(), Some(2));
+    let status = case.site.run(&["status"]);
+    let said = stdout(&status);
+    assert!(
+        said.contains("cannot be brought into containerd") && said.contains("no answer"),
+        "{said}"
+    );
+}
+
+#[test]
+fn attack_a_ctr_that_everybody_may_change_is_not_started() {
+    let case = Case::new();
+    case.containerd();
+    fs::set_permissions(case.path("ctr"), fs::Permissions::from_mode(0o777)).unwrap();
+    let sound = case.copy(twin(&archive("two"), &archive("two")));
+    let waits = case.site.import(&sound);
+    assert_eq!(code(&waits), 3, "{}", stderr(&waits));
+    let said = stderr(&waits);
+    assert!(
+        said.contains("may be written by others (mode 777)") && said.contains("chmod go-w"),
+        "{said}"
+    );
+    assert!(!case.path("asked").exists());
+    assert_eq!(case.site.active(), Some(1));
 }
 
 #[test]

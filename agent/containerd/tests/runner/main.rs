@@ -14,13 +14,14 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::{Image, Served};
 use outhaul_bundle::{Digest, Index};
 use outhaul_containerd::settings::Settings;
-use outhaul_containerd::{ContainerdError, bring};
+use outhaul_containerd::{Brought, ContainerdError, bring, names_of, release};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_tests::{available_or_skip, isolated_or_skip, skipped};
 use serde_json::json;
 
 const BUSYBOX: &str = "/usr/bin/busybox";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const LIST: &str = "application/vnd.oci.image.index.v1+json";
 const NAME: &str = "registry.example/team/app:1";
 
 struct Containerd {
@@ -85,6 +86,23 @@ impl Containerd {
         let (_, said) = self.ctr(&["images", "ls", "--quiet"]);
         said.lines().map(str::to_owned).collect()
     }
+
+    fn pinned(&self) -> Vec<String> {
+        let filter = "labels.\"io.cri-containerd.pinned\"==pinned";
+        let (_, said) = self.ctr(&["images", "ls", "--quiet", filter]);
+        let mut names: Vec<_> = said.lines().map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs a container of an image: how it ended, and what it printed.
+    fn run(&self, image: &str) -> (Option<i32>, String) {
+        // runc has the containers of all tests in one place.
+        let one = self.folder.path().file_name().unwrap().to_string_lossy();
+        let one = one.trim_start_matches('.');
+        let native = ["--snapshotter", "native", image, one];
+        self.ctr(&[&["run", "--rm", "--net-host"][..], &native].concat())
+    }
 }
 
 impl Drop for Containerd {
@@ -103,6 +121,20 @@ struct Generation {
 
 impl Generation {
     fn new(message: &str) -> Self {
+        Self::of(archive("message", message.as_bytes()))
+    }
+
+    /// With these bytes as the archive of the upper layer.
+    fn of(top: Vec<u8>) -> Self {
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        Self::for_machine(architecture, top)
+    }
+
+    fn for_machine(architecture: &str, top: Vec<u8>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let blobs = folder.path().join("images/blobs/sha256");
         fs::create_dir_all(&blobs).unwrap();
@@ -113,18 +145,12 @@ impl Generation {
             Content { digest, size }
         };
         let base = archive("bin/busybox", &fs::read(BUSYBOX).unwrap());
-        let top = archive("message", message.as_bytes());
         let base_layer = put(&base);
         // What a registry has are other bytes, which are not here.
-        let layer = format!("compressed {message}");
+        let layer = [b"compressed ", &top[..]].concat();
         let layer = Content {
-            digest: Digest::of(layer.as_bytes()),
+            digest: Digest::of(&layer),
             size: layer.len() as u64,
-        };
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
         };
         let config = json!({
             "architecture": architecture, "os": "linux",
@@ -160,15 +186,19 @@ impl Generation {
         }
     }
 
+    fn layout(&self) -> PathBuf {
+        self.folder.path().join("images")
+    }
+
     fn bring(&self, settings: &Settings) -> Result<Vec<String>, ContainerdError> {
-        let layout = self.folder.path().join("images");
-        let heartbeat = Heartbeat::default();
-        bring(
+        let (layout, work) = (self.layout(), self.folder.path());
+        let Brought { names, mut failed } = bring(
             settings,
             &self.index,
-            (&layout, self.folder.path()),
-            &heartbeat,
-        )
+            (&layout, work),
+            &Heartbeat::default(),
+        )?;
+        failed.pop().map_or(Ok(names), Err)
     }
 
     fn by_digest(&self) -> String {
@@ -224,16 +254,7 @@ fn a_container_starts_from_an_image_of_which_no_layer_was_pulled() {
             0
         );
         for name in [NAME, &generation.by_digest()] {
-            let run = [
-                "run",
-                "--rm",
-                "--net-host",
-                "--snapshotter",
-                "native",
-                name,
-                "one",
-            ];
-            assert_eq!(containerd.ctr(&run), (Some(0), message.to_owned()));
+            assert_eq!(containerd.run(name), (Some(0), message.to_owned()));
         }
         // The archive is gone from containerd: only what is unpacked is kept.
         let (_, stored) = containerd.ctr(&["content", "ls", "--quiet"]);
@@ -241,15 +262,101 @@ fn a_container_starts_from_an_image_of_which_no_layer_was_pulled() {
         // It is there: nothing is imported again.
         assert_eq!(generation.bring(&settings).unwrap(), Vec::<String>::new());
     }
-    // Only the image of the last generation is pinned.
-    let pinned = [
-        "images",
-        "ls",
-        "--quiet",
-        "labels.\"io.cri-containerd.pinned\"==pinned",
-    ];
-    let (_, pinned) = containerd.ctr(&pinned);
-    assert_eq!(pinned.lines().count(), 2, "{pinned}");
+}
+
+#[test]
+fn an_image_stays_pinned_until_no_bundle_of_the_site_needs_it() {
+    let Some(containerd) = containerd_or_skip() else {
+        return;
+    };
+    let settings = containerd.settings();
+    let (old, new) = (Generation::new("old\n"), Generation::new("new\n"));
+    old.bring(&settings).unwrap();
+    new.bring(&settings).unwrap();
+    let mut all = [NAME.to_owned(), old.by_digest(), new.by_digest()];
+    all.sort();
+    assert_eq!(containerd.pinned(), all);
+    // An import that was cut off left the name of its twin.
+    let left = "twin.outhaul.dev/0123:import";
+    assert_eq!(containerd.ctr(&["images", "tag", NAME, left]).0, Some(0));
+    let kept = names_of(&new.index, &new.layout()).unwrap();
+    release(&settings, &kept).unwrap();
+    assert_eq!(
+        containerd.pinned(),
+        kept.iter().cloned().collect::<Vec<_>>()
+    );
+    assert!(!containerd.names().contains(&left.to_owned()));
+    // The earlier image is still there: its name moves back, without an import of what is not here any more.
+    fs::remove_file(old.archive()).unwrap();
+    assert_eq!(old.bring(&settings).unwrap(), [NAME]);
+    assert_eq!(containerd.run(NAME), (Some(0), "old\n".to_owned()));
+}
+
+#[test]
+fn a_name_that_an_image_of_the_running_bundle_has_stays_with_it_when_an_import_fails() {
+    let Some(containerd) = containerd_or_skip() else {
+        return;
+    };
+    let settings = containerd.settings();
+    let (old, new) = (Generation::new("old\n"), Generation::new("new\n"));
+    old.bring(&settings).unwrap();
+    let before = containerd.names();
+    // An archive that has its digest and is none: containerd takes it in, and fails to unpack it.
+    let broken = Generation::of(b"this is no archive".repeat(64));
+    let left = "twin.outhaul.dev/0123:import";
+    assert_eq!(containerd.ctr(&["images", "tag", NAME, left]).0, Some(0));
+    let error = broken.bring(&settings).unwrap_err();
+    assert!(error.to_string().contains("containerd"), "{error}");
+    assert_eq!(containerd.names(), before);
+    assert_eq!(containerd.run(NAME), (Some(0), "old\n".to_owned()));
+    assert_eq!(new.bring(&settings).unwrap(), [NAME]);
+    assert_eq!(containerd.run(NAME), (Some(0), "new\n".to_owned()));
+}
+
+#[test]
+fn two_images_of_one_name_and_an_image_for_another_machine_are_errors_of_the_bundle() {
+    let settings = Settings {
+        ctr: "/nowhere/ctr".into(),
+        ..Settings::default()
+    };
+    let mut generation = Generation::new("one\n");
+    let other = Generation::new("two\n");
+    let from = other.layout().join("blobs/sha256");
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = generation.layout().join("blobs/sha256");
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+    let images = &mut generation.index.served.images;
+    images.extend(other.index.served.images.clone());
+    let error = generation.bring(&settings).unwrap_err();
+    assert!(matches!(error, ContainerdError::Twice { .. }), "{error}");
+    assert!(error.is_of_the_bundle());
+
+    // One of several manifests, for another machine.
+    let mut generation = Generation::for_machine("another", archive("message", b"one"));
+    let image = &mut generation.index.served.images[0];
+    let list = json!({ "schemaVersion": 2, "mediaType": LIST, "manifests": [
+        { "mediaType": MANIFEST, "digest": image.manifest.digest.to_string(), "size": image.manifest.size },
+    ]})
+    .to_string();
+    image.blobs.push(image.manifest);
+    image.media_type = LIST.to_owned();
+    image.manifest = Content {
+        digest: Digest::of(list.as_bytes()),
+        size: list.len() as u64,
+    };
+    let path = image.manifest.digest.hex();
+    fs::write(generation.layout().join("blobs/sha256").join(path), list).unwrap();
+    let Some(containerd) = containerd_or_skip() else {
+        return;
+    };
+    let error = generation.bring(&containerd.settings()).unwrap_err();
+    assert!(
+        matches!(error, ContainerdError::OtherMachine { .. }),
+        "{error}"
+    );
+    assert_eq!(containerd.names(), Vec::<String>::new());
 }
 
 #[test]

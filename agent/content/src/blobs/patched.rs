@@ -120,10 +120,12 @@ impl Blobs {
             if let Some(why) = self.patching.no_twins.as_ref().filter(|_| twin.is_some()) {
                 return Err(PatchError::Twin { why: why.clone() });
             }
+            let target = twin.as_ref().unwrap_or(blob);
+            let free = durable::free_bytes(&self.partial).map_err(store)?;
+            check_room(free, writes(&patch, target)).map_err(PatchError::Store)?;
             let mut sources = StoredSources::new(self, &self.patching.known);
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, &mut made);
-            let made = twin.as_ref().unwrap_or(blob);
-            patch.apply(made, &mut input, &mut sources, &mut out)
+            patch.apply(target, &mut input, &mut sources, &mut out)
         });
         if let Err(error) = applied {
             if self.trial.is_none() {
@@ -155,5 +157,35 @@ impl Blobs {
             false => self.keep_plain(&blob.digest),
         };
         kept.map_err(store)
+    }
+}
+
+/// Bytes that making `made` writes: itself, and the texts of what it is made of.
+fn writes(patch: &Patch, made: &Blob) -> u64 {
+    let texts = patch.sources().iter().map(|source| source.view.inflated());
+    texts.fold(made.plain_bytes(), u64::saturating_add)
+}
+
+/// Refuses to begin what would fill the disk: the head of a patch states more than the index does.
+fn check_room(free: u64, needed: u64) -> io::Result<()> {
+    match needed <= free {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::StorageFull,
+            format!("making it of a patch needs {needed} bytes, and {free} are free"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_that_would_fill_the_disk_is_not_begun() {
+        assert!(check_room(10, 10).is_ok());
+        let full = check_room(9, 10).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert!(full.to_string().contains("needs 10 bytes, and 9 are free"));
     }
 }

@@ -279,7 +279,7 @@ mod tests {
         let all = [&config, &of_flux, &image, &artifact];
         let mut read = |wanted: &Content| {
             let one = all.iter().find(|bytes| content(bytes) == *wanted);
-            Ok(one.map(|bytes| bytes.to_vec()))
+            Ok(one.map(|bytes| (*bytes).clone()))
         };
         let mut index = FakeBundle::new(1, &[("f", b"f")]).unwrap().index;
         index.served.images = vec![served("registry.example/a:1", &image, &config)];

@@ -454,9 +454,7 @@ fn refusal_help(rule: &str) -> &'static str {
             "bring the whole bundle (`outhaul copy` without `--since`), which always works; tell the centre if a new copy \
              is refused the same way"
         }
-        "twin" => {
-            "bring a copy that was made without `--twins`, or the whole bundle, which always works"
-        }
+        "twin" => "bring the whole bundle (`outhaul copy` without `--since`), which always works",
         "left-out" | "patch-base" => {
             "bring the whole bundle (`outhaul copy` without `--since`), or a copy since a bundle that this site has; \
              with the bundle that the copy was made since, or the missing parts of this one, on a stick, import that \

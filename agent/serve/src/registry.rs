@@ -158,7 +158,7 @@ fn of_a_twin(digest: &Digest) -> Refused {
         Code::BlobUnknown,
         &format!(
             "{digest} came as a twin: this site has its uncompressed archive, which the agent brings into the containerd of its own machine, and not \
-             the bytes that a registry serves; the next bundle that is imported from a copy without `--twins` has them"
+             the bytes that a registry serves; the next bundle that is imported whole (`outhaul copy` without `--since`) has them"
         ),
     ))
 }

@@ -108,7 +108,7 @@ pub(super) fn build_on(
 
 /// Why this site takes no archive in the place of a layer.
 fn no_twins(agent: &Agent) -> Option<String> {
-    let help = "bring a copy without `--twins`, or the whole bundle";
+    let help = "bring the whole bundle (`outhaul copy` without `--since`), or a copy without `--twins` since a bundle that this site has whole";
     if !agent.config.containerd.twins {
         return Some(format!(
             "this site does not bring images into containerd (`twins = true` in `[containerd]` of agent.toml, where the agent runs on the only machine \

@@ -108,6 +108,17 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
+        if self.twins
+            && self.since.is_empty()
+            && self.since_file.is_empty()
+            && self.sites.is_empty()
+        {
+            return Err(Failure::say(
+                2,
+                "`--twins` applies to a copy for sites that have an earlier bundle; a whole bundle has all layers",
+            )
+            .help("add `--since N`, `--since-file BUNDLE` or `--for SITE`, or omit `--twins`"));
+        }
         super::places::folder(&self.to)?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let Kept { bundles, mut lost } =

@@ -150,6 +150,14 @@ fn a_rebuilt_zstd_layer_travels_as_a_twin_and_a_container_starts_from_it_without
     );
     fs::remove_dir_all(fixture.path("small")).unwrap();
     fs::create_dir_all(fixture.path("small")).unwrap();
+    let whole: Vec<&str> = copy
+        .iter()
+        .copied()
+        .take_while(|word| *word != "--since")
+        .collect();
+    let refused = fixture.run("outhaul", 2, &[&whole[..], &["--twins"]].concat());
+    let words = refused.everything();
+    assert!(words.contains("add `--since N`"), "{words}");
     let seen = fixture.run("outhaul", 0, &[&copy[..], &["--twins"]].concat());
     let seen = seen.everything();
     let line = seen.lines().find(|line| line.contains(": a twin of "));

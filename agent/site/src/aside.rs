@@ -112,9 +112,10 @@ fn is_mount_point(folder: &Path) -> bool {
 fn content_command(folder: &Path, to: &Path, stays: &[&str]) -> String {
     let (folder, to) = (text::quoted(folder), text::quoted(to));
     let stays = ["lost+found"].iter().chain(stays);
-    let stays: String = stays.map(|name| format!(" ! -name {name}")).collect();
+    let stays: Vec<_> = stays.map(|name| format!("! -name {name}")).collect();
+    let stays = stays.join(" ");
     format!(
-        "mkdir -m 700 {to} && chown --reference={folder} {to} && find {folder} -mindepth 1 -maxdepth 1{stays} -exec mv -t {to} {{}} +"
+        "mkdir -m 700 {to} && chown --reference={folder} {to} && find {folder} -mindepth 1 -maxdepth 1 {stays} -exec mv -t {to} {{}} +"
     )
 }
 

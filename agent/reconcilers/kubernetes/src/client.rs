@@ -18,6 +18,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::access_error::AccessError;
+use crate::clock;
 use crate::config::{self, Access, ApiCredentials};
 use crate::status::{Reason, Refusal};
 
@@ -130,7 +131,7 @@ impl ApiClient {
 
     fn login(&self) -> Result<Arc<Login>, ClientError> {
         let mut known = self.login.lock().unwrap_or_else(PoisonError::into_inner);
-        let expired = |login: &Login| login.renewed_at.is_some_and(|at| at <= Timestamp::now());
+        let expired = |login: &Login| login.renewed_at.is_some_and(|at| at <= clock::now());
         if let Some(login) = known.as_ref().filter(|login| !expired(login)) {
             return Ok(login.clone());
         }
@@ -284,7 +285,7 @@ impl Login {
             }
             ApiCredentials::Program(plugin) => {
                 let brought = plugin.log_in()?;
-                renewed_at = brought.expires.filter(|at| *at > Timestamp::now());
+                renewed_at = brought.expires.filter(|at| *at > clock::now());
                 let token = brought.token.map_or(Token::None, Token::Text);
                 (brought.certificate, token)
             }
@@ -368,7 +369,9 @@ mod tests {
                 let head = lines
                     .map_while(Result::ok)
                     .take_while(|line| !line.is_empty());
-                let status = match head.fold(false, |good, line| good || line.ends_with("good")) {
+                // All of it is read before it is answered.
+                let head: Vec<String> = head.collect();
+                let status = match head.iter().any(|line| line.ends_with("good")) {
                     true => "200 OK",
                     false => "401 Unauthorized",
                 };
@@ -423,9 +426,9 @@ mod tests {
     #[test]
     fn a_program_is_run_again_when_what_it_brought_expires_and_not_before() {
         for (expires, expected) in [
-            (Timestamp::now() + Duration::from_secs(3600), 1),
+            (clock::now() + Duration::from_secs(3600), 1),
             // By this machine's clock it was over when it came: the server decides.
-            (Timestamp::now() - Duration::from_secs(3600), 1),
+            (clock::now() - Duration::from_secs(3600), 1),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let status = format!(r#"{{"token":"good","expirationTimestamp":"{expires}"}}"#);
@@ -437,7 +440,7 @@ mod tests {
             // As if its time had come.
             let mut login = client.login.lock().unwrap();
             let known = login.as_mut().and_then(Arc::get_mut).unwrap();
-            known.renewed_at = Some(Timestamp::now());
+            known.renewed_at = Some(clock::now());
             drop(login);
             client.get("/api").unwrap();
             assert_eq!(runs(folder.path()), expected + 1, "{expires}");

@@ -8,6 +8,7 @@
 mod access_error;
 pub mod argocd;
 mod client;
+mod clock;
 pub mod cluster;
 pub mod condition;
 mod config;

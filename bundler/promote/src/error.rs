@@ -337,6 +337,18 @@ pub enum PromoteError {
         /// Through which gate.
         how: Box<str>,
     },
+    /// Whether a gate decided about it once is not known: a part of its history is missing.
+    #[error(
+        "`{environment}` is the first environment now, and whether it was promoted through a gate before is not known: {why}; `{environment}` \
+         stays where it is\nhelp: try again where its whole branch can be fetched, or give a whole clone with `--source URL=DIR` (`git fetch \
+         --unshallow` completes one); nothing was changed"
+    )]
+    FormerUnknown {
+        /// The environment that was to be moved.
+        environment: String,
+        /// Why not.
+        why: Box<str>,
+    },
     /// The line could not be changed safely.
     #[error(
         "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a separate file"
@@ -352,6 +364,7 @@ impl Classified for PromoteError {
         match self {
             Self::Source(source) if source.is_input() => FailureClass::Usage,
             Self::Source(_)
+            | Self::FormerUnknown { .. }
             | Self::Branch {
                 source: BranchError::Git { .. },
                 ..

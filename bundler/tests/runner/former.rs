@@ -137,6 +137,50 @@ fn attack_an_environment_under_another_name_or_after_another_one_has_the_gate_th
 }
 
 #[test]
+fn attack_an_environment_whose_name_moved_to_a_copy_of_its_branch_has_the_gate_that_it_had() {
+    let made = promoted();
+    remove_dev(&made);
+    git(&made.path("cp"), &["branch", "copy", "stage"]);
+    let list = made.path("cp/.environments/stage.yaml");
+    let text = fs::read_to_string(&list).unwrap();
+    let first = text.replace("{name: stage}", "{name: uat}");
+    fs::write(made.path("cp/.environments/uat.yaml"), first).unwrap();
+    let named = "{name: stage, labels: {outhaul.dev/after: uat}}";
+    let copy = text.replace("{name: stage}", named);
+    fs::write(&list, copy.replace("branch: stage", "branch: copy")).unwrap();
+    commit(&made.path("cp"), "The name on a copy");
+    made.change();
+    let stage = made.at("stage");
+    let (_, _, err) = made.ends(1, "promote --control-plane cp --to uat");
+    assert!(err.contains("it is not moved without that gate"), "{err}");
+    assert_eq!(made.at("stage"), stage);
+}
+
+#[test]
+fn attack_an_environment_of_which_only_the_last_commits_are_here_is_not_moved_as_the_first() {
+    let made = promoted();
+    let base = made.base("stage");
+    remove_dev(&made);
+    let new = made.change();
+    edit(&made, &base, &new);
+    let stage = made.at("stage");
+    fs::write(made.path("cp/.git/shallow"), format!("{stage}\n")).unwrap();
+    let newest = made.change();
+    let promote = format!("promote --control-plane cp --to stage --commit {newest}");
+    for command in [promote.as_str(), BUNDLE] {
+        let (code, _, err) = made.run(&command.split(' ').collect::<Vec<_>>());
+        assert_ne!(code, 0, "{command}");
+        assert!(
+            err.contains("whether it was promoted through a gate before is not known")
+                && err.contains(&format!("ends at commit {stage:.12}"))
+                && err.contains("nothing was changed"),
+            "{err}"
+        );
+    }
+    assert_eq!(made.at("stage"), stage);
+}
+
+#[test]
 fn attack_a_commit_of_the_environment_that_is_not_known_opens_nothing() {
     let made = promoted();
     made.change();

@@ -288,15 +288,43 @@ impl Repository {
         max: usize,
         remote: Option<&Remote>,
     ) -> Result<Vec<String>, SourceError> {
-        if let Some(remote) = remote.filter(|_| self.folder.join("shallow").exists()) {
-            let depth = format!("--depth={}", max.max(1));
-            if let Err(message) = self.fetch_from(remote, &[&depth], commit)? {
-                tracing::debug!(url = remote.shown(), message, "no history");
-            }
-        }
+        self.deepen(commit, max, remote)?;
         let count = format!("--max-count={max}");
         let listed = self.run(&["rev-list", &count, "--end-of-options", commit])?;
         Ok(text(&listed).lines().map(str::to_owned).collect())
+    }
+
+    /// Fetches `commit` and those before it, `max` deep, where not all are here. Returns what git complained of.
+    pub(super) fn deepen(
+        &self,
+        commit: &str,
+        max: usize,
+        remote: Option<&Remote>,
+    ) -> Result<Option<String>, SourceError> {
+        let Some(remote) = remote.filter(|_| self.folder.join("shallow").exists()) else {
+            return Ok(None);
+        };
+        let depth = format!("--depth={}", max.max(1));
+        let Err(message) = self.fetch_from(remote, &[&depth], commit)? else {
+            return Ok(None);
+        };
+        tracing::debug!(url = remote.shown(), message, "no history");
+        Ok(Some(message))
+    }
+
+    /// A commit at which the history of `commit` ends here although others come before it.
+    pub(super) fn ends_early(&self, commit: &str) -> Result<Option<String>, SourceError> {
+        let ends = ["rev-list", "--max-parents=0", "--end-of-options", commit];
+        let listed = text(&self.run(&ends)?);
+        for id in listed.lines() {
+            // What is kept of the commit has its parents also where a shallow copy hides them.
+            let kept = text(&self.run(&["cat-file", "commit", id])?);
+            let mut fields = kept.lines().take_while(|line| !line.is_empty());
+            if fields.any(|line| line.starts_with("parent ")) {
+                return Ok(Some(id.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes it when it is not there, as a bare repository.

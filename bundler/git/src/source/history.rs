@@ -9,6 +9,9 @@ use super::{OpenedSource, SourceError, Storage};
 /// Largest text of changed lines that is read, in bytes.
 const MAX_DIFF_BYTES: usize = 256 * 1024;
 
+/// The depth by which git fetches all that there is.
+const WHOLE_DEPTH: usize = 0x7fff_ffff;
+
 /// One commit, as people know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitSummary {
@@ -72,7 +75,8 @@ impl OpenedSource {
         self.line(&["--first-parent", &grep], without.as_deref(), None, max)
     }
 
-    /// The same of every commit before it, those of merged branches as well.
+    /// The same of every commit before it, those of merged branches as well, however many there are; of those that match at most `max`.
+    /// [`Self::missing_history`] says whether all were there to look at.
     ///
     /// # Errors
     /// [`SourceError`] when git fails.
@@ -81,8 +85,33 @@ impl OpenedSource {
         line: &str,
         max: usize,
     ) -> Result<Vec<RecordedCommit>, SourceError> {
+        if let Storage::Git(repository) = &self.at {
+            repository.deepen(&self.commit, WHOLE_DEPTH, self.remote())?;
+        }
         let grep = format!("--grep={line}");
-        self.line(&[&grep], None, None, max)
+        self.logged(&[&grep], None, None, max)
+    }
+
+    /// Why not every commit before this one is here; `None` where all are, and for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git cannot be started.
+    pub fn missing_history(&self) -> Result<Option<String>, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(None);
+        };
+        if repository.ends_early(&self.commit)?.is_none() {
+            return Ok(None);
+        }
+        let problem = repository.deepen(&self.commit, WHOLE_DEPTH, self.remote())?;
+        let Some(end) = repository.ends_early(&self.commit)? else {
+            return Ok(None);
+        };
+        let fetched = problem.map(|problem| format!(", and the rest was not fetched: {problem}"));
+        Ok(Some(format!(
+            "the copy of its history here ends at commit {end:.12}, which is not the first{}",
+            fetched.unwrap_or_default()
+        )))
     }
 
     /// Its commit and the ones before it on its line that change the file at `path` of the repository, the newest first; of at most
@@ -105,7 +134,21 @@ impl OpenedSource {
             return Ok(Vec::new());
         };
         // Brings the history of what was fetched without it.
-        repository.history(&self.commit, max, self.remote())?;
+        repository.deepen(&self.commit, max, self.remote())?;
+        self.logged(options, without, path, max)
+    }
+
+    /// The same of what is here.
+    fn logged(
+        &self,
+        options: &[&str],
+        without: Option<&str>,
+        path: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<RecordedCommit>, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(Vec::new());
+        };
         let most = format!("--max-count={max}");
         let format = "--format=%H%x00%P%x00%B%x00";
         // A path is one, and no pattern.

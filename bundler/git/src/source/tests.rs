@@ -318,6 +318,29 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
 }
 
 #[test]
+fn a_history_that_cannot_be_completed_is_named_and_a_whole_one_is_searched() {
+    let dir = tempfile::tempdir().unwrap();
+    let (origin, away) = (dir.path().join("origin"), dir.path().join("away"));
+    fs::create_dir(&origin).unwrap();
+    let (_, second) = repository(&origin);
+    let url = format!("file://{}", origin.display());
+    let dev = GitReference::Branch("dev".into());
+    let cache = Cache::at(dir.path().join("cache"));
+    let remote = git::Remote::given(Address::parse(&url).unwrap());
+    let opened = fetch(&remote, &url, &dev, &cache).unwrap();
+    fs::rename(&origin, &away).unwrap();
+    assert_eq!(opened.recorded_anywhere("^one", 9).unwrap(), []);
+    let why = opened.missing_history().unwrap().unwrap();
+    assert!(
+        why.contains(&format!("ends at commit {second:.12}")) && why.contains("was not fetched"),
+        "{why}"
+    );
+    fs::rename(&away, &origin).unwrap();
+    assert_eq!(opened.recorded_anywhere("^one", 9).unwrap().len(), 1);
+    assert_eq!(opened.missing_history().unwrap(), None);
+}
+
+#[test]
 fn a_plain_folder_is_known_by_its_content() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.yaml"), "a").unwrap();

@@ -304,6 +304,9 @@ pub struct Evidence {
     /// where neither states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_commit: Option<String>,
+    /// The base commit that what it runs was made from. Absent where the hub does not state it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_commit: Option<String>,
     /// Where what it runs was made from another base commit than the one asked about: the same of the bundles of its stream
     /// that were made from that one, up to the one that it runs, the newest first and at most [`MAX_PASSED`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -4,7 +4,7 @@
 //! words. An answer that is wrong counts as none: what stands between may have kept an old one, or made it up. It is
 //! pure and knows no hub; that an answer comes from the hub is what TLS says. Texts of an answer become one line each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::hub_api::{
     DEFAULT_MAX_AGE_HOURS, DEFAULT_QUORUM_PERCENT, Decision, Evidence, GATE_EDITIONS, GateRules,
@@ -128,14 +128,15 @@ fn by_agents(question: &Question<'_>, answer: &Decision) -> Result<(), String> {
     if question.rules.is_none_or(|rules| rules.webhook_evidence) {
         return Ok(());
     }
-    let confirms = |name: &str| {
-        let mut sites = answer.sites.iter();
-        sites.any(|site| site.site == name && site.standing == SiteStatus::Confirmed)
-    };
+    let sites = answer.sites.iter();
+    let confirming: BTreeSet<&str> = sites
+        .filter(|site| site.standing == SiteStatus::Confirmed)
+        .map(|site| site.site.as_str())
+        .collect();
     let by_webhook = answer
         .evidence
         .iter()
-        .find(|one| one.webhook.is_some() && confirms(&one.site));
+        .find(|one| one.webhook.is_some() && confirming.contains(one.site.as_str()));
     match by_webhook {
         None => Ok(()),
         Some(one) => contradicts(&format!(
@@ -178,19 +179,24 @@ fn sites(answer: &Decision) -> Result<(), String> {
             printable(&one.site)
         ));
     }
+    let evidence = answer.evidence.iter();
+    let reports: BTreeMap<&str, &Evidence> = evidence.map(|one| (one.site.as_str(), one)).collect();
     for site in &answer.sites {
         if site.standing == SiteStatus::Confirmed {
-            confirms(site, answer)?;
+            confirms(site, reports.get(site.site.as_str()).copied(), answer)?;
         }
     }
     Ok(())
 }
 
 /// Checks that the report of a site that confirms is new enough, and of a bundle that has the commit.
-fn confirms(site: &SiteDecision, answer: &Decision) -> Result<(), String> {
+fn confirms(
+    site: &SiteDecision,
+    report: Option<&Evidence>,
+    answer: &Decision,
+) -> Result<(), String> {
     let name = printable(&site.site);
-    let of_it = |one: &&Evidence| one.site == site.site;
-    let Some(report) = answer.evidence.iter().find(of_it) else {
+    let Some(report) = report else {
         return contradicts(&format!("names no report of site `{name}`, which confirms"));
     };
     if report.state != CONFIRMS {

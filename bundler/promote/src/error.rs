@@ -307,7 +307,7 @@ pub enum PromoteError {
     },
     /// Which content of the commit a site ran is not known.
     #[error(
-        "site `{site}` of `{from}` confirms the commit with bundle {bundle}, and which path of the base that was made from is not known: {why}; \
+        "site `{site}` of `{from}` confirms the commit with {bundle}, and which path of the base that was made from is not known: {why}; \
          `{environment}` stays where it is\nhelp: make a bundle of `{from}` as it is now, have its sites confirm it, and ask again; or go past the \
          gate with `--override-gate REASON --override-by NAME`, which is recorded in the commit; nothing was changed"
     )]
@@ -318,8 +318,8 @@ pub enum PromoteError {
         from: String,
         /// The site.
         site: Box<str>,
-        /// The bundle that it runs.
-        bundle: u64,
+        /// The bundle that it runs, in words.
+        bundle: Box<str>,
         /// Why not.
         why: Box<str>,
     },

@@ -206,7 +206,10 @@ impl Chain<'_> {
             Basis::Override(_) => (self.other_path(link), self.other_repository(link)),
         };
         let more = Recorded {
-            policies: self.policies_commit(),
+            policies: match basis {
+                Basis::First => None,
+                _ => self.policies_commit(),
+            },
             other_path: other_path.as_deref(),
             other_repository: other_repository.as_deref(),
             hooks: &[],
@@ -245,9 +248,9 @@ impl Chain<'_> {
         Ok((basis, Made::Moved(StepMove { made, hooks: runs })))
     }
 
-    /// Refuses what no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Another path
-    /// than that of `from`, which is returned, passes where the promotion before records that it was another one already: somebody went past
-    /// the gate with it. Where `from` changed its path since, nobody did, and no site of `from` runs the next commit at this path.
+    /// Refuses a path that no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Returns the
+    /// path where it is another one than that of `from` and the last promotion records it as such: somebody went past the gate with it.
+    /// A path that became another one because `from` changed its own is refused: nobody let it in.
     ///
     /// # Errors
     /// [`PromoteError::UnseenPath`], or that the chain cannot be read.

@@ -42,6 +42,8 @@ type PlaceThen = Result<Place, String>;
 struct Opened<'a> {
     link: &'a Link,
     from: &'a str,
+    /// The base commit that the gate decided about.
+    commit: &'a str,
     own: Place,
     /// Another path than that of the environment before was let in past its gate.
     is_other_path: bool,
@@ -62,7 +64,10 @@ impl Chain<'_> {
         other_path: Option<&str>,
     ) -> Result<Option<String>, PromoteError> {
         let own = Place::of(&link.base);
-        let recorded = match &link.base.commit {
+        let theirs = Place::of(&self.link(from)?.base);
+        // As with paths: where both have one repository, nothing is let in any more.
+        let pinned = link.base.commit.as_ref();
+        let recorded = match pinned.filter(|_| theirs.repository != own.repository) {
             Some(commit) => {
                 let lineage = self.lineage(link, &commit.value)?;
                 let repository = lineage.promotion.ok().and(lineage.other_repository);
@@ -73,19 +78,22 @@ impl Chain<'_> {
         let step = Opened {
             link,
             from,
+            commit: &decision.commit,
             own,
             is_other_path: other_path.is_some(),
             is_other_repository: recorded.is_some(),
         };
         let mut known = BTreeMap::new();
+        let evidence = decision.evidence.iter();
+        let reports: BTreeMap<&str, &Evidence> =
+            evidence.map(|one| (one.site.as_str(), one)).collect();
         for site in &decision.sites {
             if site.standing != SiteStatus::Confirmed {
                 continue;
             }
-            let mut reports = decision.evidence.iter();
-            let Some(report) = reports.find(|one| one.site == site.site) else {
+            let Some(report) = reports.get(site.site.as_str()) else {
                 let why = "the hub names no report of it".to_owned();
-                return Err(step.unknown(&site.site, site.bundle.unwrap_or(0), why));
+                return Err(step.unknown(&site.site, site.bundle, why));
             };
             self.refuse_not_run_by(&step, report, &mut known)?;
         }
@@ -100,15 +108,15 @@ impl Chain<'_> {
     ) -> Result<(), PromoteError> {
         let Some(commit) = report.environment_commit.as_deref() else {
             let why = format!(
-                "the hub names no commit of the branch of `{}` for it, as a hub of before does, and one that has no report of a cluster with the \
-                 record of the commit that it shows",
+                "the hub names no commit of the branch of `{}` for it: an older hub names none, and neither does one that has no report of the \
+                 commit that the cluster shows",
                 step.from
             );
-            return Err(step.unknown(&report.site, report.bundle, why));
+            return Err(step.unknown(&report.site, Some(report.bundle), why));
         };
         self.know(step.from, commit, known)?;
         match &known[commit] {
-            Err(why) => return Err(step.unknown(&report.site, report.bundle, why.clone())),
+            Err(why) => return Err(step.unknown(&report.site, Some(report.bundle), why.clone())),
             Ok(ran) if !step.allows(ran) => return Err(step.other(report, commit, ran)),
             Ok(_) => {}
         }
@@ -122,9 +130,12 @@ impl Chain<'_> {
             }
         }
         match last {
-            None => Ok(()),
+            None if report.base_commit.as_deref() == Some(step.commit) => Ok(()),
+            None => Err(step.unknown(&report.site, Some(report.bundle), step.no_passed(report))),
             Some((commit, Ok(ran))) => Err(step.other(report, commit, ran)),
-            Some((_, Err(why))) => Err(step.unknown(&report.site, report.bundle, why.clone())),
+            Some((_, Err(why))) => {
+                Err(step.unknown(&report.site, Some(report.bundle), why.clone()))
+            }
         }
     }
 
@@ -206,12 +217,27 @@ impl Opened<'_> {
         }
     }
 
-    fn unknown(&self, site: &str, bundle: u64, why: String) -> PromoteError {
+    /// Why a report that names no bundle of the commit proves nothing about it.
+    fn no_passed(&self, report: &Evidence) -> String {
+        match &report.base_commit {
+            None => "the hub does not say which base commit that has".to_owned(),
+            Some(base) => format!(
+                "it has base commit {:.12}, and the hub names no bundle of {:.12} that the site had before",
+                printable(base),
+                self.commit
+            ),
+        }
+    }
+
+    fn unknown(&self, site: &str, bundle: Option<u64>, why: String) -> PromoteError {
         PromoteError::PlaceUnknown {
             environment: self.link.environment.name.clone(),
             from: self.from.to_owned(),
             site: printable(site).into(),
-            bundle,
+            bundle: match bundle {
+                Some(number) => format!("bundle {number}").into(),
+                None => "a bundle that it does not name".into(),
+            },
             why: why.into(),
         }
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Decision;
 use super::evidence::{self, ReportedState};
 use super::hooks::HookRun;
-use outhaul_bundle::hub_api::GateVerdict;
+use outhaul_bundle::hub_api::{Evidence, GateVerdict};
 use outhaul_control::overriding::Override;
 use outhaul_git::source::git::is_commit_id;
 use outhaul_kit::text::printable;
@@ -133,7 +133,7 @@ pub fn message(to: &str, commit: &str, basis: &Basis, more: Recorded<'_>) -> Str
 }
 
 /// What did not close a gate and should be known: that not all sites had to confirm, sites that were waived, rules on record that
-/// count instead of those asked for.
+/// count instead of those asked for, sites that confirm by webhook alone.
 pub fn notes(decision: &Decision) -> Vec<String> {
     // What is missing at a closed gate is said by the gate.
     let is_open = decision.verdict == GateVerdict::Open;
@@ -143,8 +143,16 @@ pub fn notes(decision: &Decision) -> Vec<String> {
             decision.confirmed, decision.counted, decision.quorum_percent
         )
     });
+    let by_webhook = |one: &Evidence| {
+        let sender = one.webhook.as_ref()?;
+        Some(format!(
+            "`{}` is known by webhook of {sender} alone: no agent signed its report",
+            one.site
+        ))
+    };
     share
         .into_iter()
+        .chain(decision.evidence.iter().filter_map(by_webhook))
         .chain(decision.notes.iter().cloned())
         .collect()
 }

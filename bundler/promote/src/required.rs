@@ -461,10 +461,7 @@ fn opened(
     snapshot: &Snapshot,
 ) -> Result<OpenedSource, PromoteError> {
     let at = &chain.environment(environment)?.control_plane;
-    let mut sources = chain.sources.clone();
-    if Path::new(chain.url).is_dir() {
-        sources.insert_default(&at.repo.value, Path::new(chain.url));
-    }
+    let sources = chain.environment_sources(&at.repo.value);
     let reference = GitReference::Commit {
         id: snapshot.environment.commit.clone(),
         near: Some(at.branch.clone()),

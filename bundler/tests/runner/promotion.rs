@@ -185,6 +185,7 @@ pub fn fake_hub(
             };
             answer.decision.environment = environment;
             answer.decision.commit = commit.unwrap();
+            answer.decision.evidence[0].base_commit = Some(answer.decision.commit.clone());
             answer.decision.to = to;
             #[expect(
                 clippy::disallowed_methods,

@@ -32,6 +32,7 @@ pub use outhaul_bundle::hub_api::{
 
 use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
 use later::LaterDecision;
+use places::Places;
 pub use record::{DecisionRecord, evidence_lines};
 
 /// The edition of the rules by which gates decide now. Decisions of an earlier one are made again by that one:
@@ -244,11 +245,12 @@ fn evidence(
         .filter(|site| question.edition < 2 || !no_evidence.contains(&site.standing))
         .map(|site| site.site.as_str())
         .collect();
+    let places = Places::of(question, facts.bundles);
     facts
         .sites
         .iter()
         .filter(|site| of_sites.contains(site.site.as_str()))
-        .filter_map(|site| evidence_of(question, facts, site, follows.contains(site.site.as_str())))
+        .filter_map(|site| evidence_of(&places, site, follows.contains(site.site.as_str())))
         .collect()
 }
 
@@ -317,17 +319,13 @@ pub fn fingerprint(decision: &Decision) -> String {
     Digest::of(text.as_bytes()).to_string()
 }
 
-fn evidence_of(
-    question: &GateQuestion,
-    facts: &Facts<'_>,
-    site: &SiteState,
-    follows: bool,
-) -> Option<Evidence> {
+fn evidence_of(places: &Places<'_>, site: &SiteState, follows: bool) -> Option<Evidence> {
     let running = site.running.as_ref()?;
-    let (environment_commit, passed) = places::of(question, facts, (site, running), follows);
+    let place = places.at(site, running, follows);
     Some(Evidence {
-        environment_commit,
-        passed,
+        base_commit: Some(place.base_commit),
+        environment_commit: place.environment_commit,
+        passed: place.passed,
         site: site.site.clone(),
         epoch: site.newest.as_ref()?.epoch.clone(),
         report: running.report,

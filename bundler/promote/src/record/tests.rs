@@ -58,6 +58,23 @@ fn what_is_written_is_read_back_for_this_commit_and_environment_only() {
 }
 
 #[test]
+fn a_site_that_is_known_by_webhook_alone_is_noted_in_the_message() {
+    let answer = include_str!("../../../../bundle/tests/hub_api/gate-open.json");
+    let GateAnswer { mut decision, .. } = serde_json::from_str(answer).unwrap();
+    decision.evidence[0].webhook = Some("flux".to_owned());
+    let basis = Basis::Open {
+        from: "dev".to_owned(),
+        decision: Box::new(decision),
+    };
+    let text = message("stage", COMMIT, &basis, Recorded::default());
+    assert!(
+        text.contains("\n- note: `drone-1` is known by webhook of flux alone"),
+        "{text}"
+    );
+    assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
+}
+
+#[test]
 fn attack_trailers_without_their_evidence_do_not_count() {
     let head = "Promote 45523f7016cb to stage\n\n";
     let gate = format!("The gate of `dev` is open: 1 of 1 sites confirmed {COMMIT}.\n");

@@ -7,6 +7,7 @@ fn evidence_names_the_environment_of_what_runs_and_of_the_bundles_with_the_commi
     let of = |decision: &Decision, name: &str| {
         let one = decision.evidence.iter().find(|one| one.site == name);
         let one = one.unwrap();
+        assert!(one.base_commit.is_some());
         (one.environment_commit.clone(), one.passed.clone())
     };
     // Of the bundle that was verified, whatever the report states.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, CheckRule, ClosedTime, GateRules, PartRule, PromotionWindow,
+    ApprovalRule, CheckRule, ClosedTime, Day, GateRules, PartRule, PromotionWindow,
 };
 
 use crate::DEFAULT_MAX_AGE_HOURS;
@@ -170,7 +170,7 @@ fn windows(
     asked: &GateRules,
     less: &mut Vec<&'static str>,
 ) -> Vec<PromotionWindow> {
-    let within = |new: &PromotionWindow| recorded.windows.iter().any(|known| is_within(new, known));
+    let within = |new: &PromotionWindow| is_within(new, &recorded.windows);
     if recorded.windows.is_empty()
         || (!asked.windows.is_empty() && asked.windows.iter().all(within))
     {
@@ -214,12 +214,23 @@ fn in_both(one: &PromotionWindow, other: &PromotionWindow) -> Option<PromotionWi
     })
 }
 
-fn is_within(new: &PromotionWindow, known: &PromotionWindow) -> bool {
-    let (Ok(inner), Ok(outer)) = (new.minutes(), known.minutes()) else {
+/// Whether all of its time is in these together, such as in two that adjoin.
+fn is_within(new: &PromotionWindow, known: &[PromotionWindow]) -> bool {
+    let Ok((from, until)) = new.minutes() else {
         return false;
     };
-    let days = known.days.is_empty() || (!new.days.is_empty() && new.days.is_subset(&known.days));
-    days && inner.0 >= outer.0 && inner.1 <= outer.1
+    let holds =
+        |window: &PromotionWindow, day: &Day| window.days.is_empty() || window.days.contains(day);
+    Day::ALL.iter().filter(|day| holds(new, day)).all(|day| {
+        let of_day = known.iter().filter(|window| holds(window, day));
+        let mut spans: Vec<_> = of_day.filter_map(|window| window.minutes().ok()).collect();
+        spans.sort_unstable();
+        let covered = spans.iter().fold(from, |at, span| match span.0 <= at {
+            true => at.max(span.1),
+            false => at,
+        });
+        covered >= until
+    })
 }
 
 fn parts(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<PartRule> {
@@ -254,8 +265,6 @@ pub fn looser(less: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use outhaul_bundle::hub_api::Day;
-
     use super::*;
 
     fn approved(needed: u32, by: &[&str]) -> ApprovalRule {
@@ -332,6 +341,16 @@ mod tests {
         ];
         let (found, less) = of(&recorded, &asked);
         assert_eq!((found.windows, less), (both, vec!["windows"]));
+        let adjoining = rules(vec![
+            window(&[], "08:00", "12:00"),
+            window(&[Day::Mon], "12:00", "17:00"),
+        ]);
+        for (day, less) in [(Day::Mon, vec![]), (Day::Tue, vec!["windows"])] {
+            let asked = rules(vec![window(&[day], "10:00", "14:00")]);
+            let (found, said) = of(&adjoining, &asked);
+            assert_eq!(said, less, "{day:?}");
+            assert_eq!(found.windows == asked.windows, day == Day::Mon);
+        }
         let never = rules(vec![window(&[Day::Sun], "08:00", "17:00")]);
         assert_eq!(of(&recorded, &never).0.windows, recorded.windows);
     }

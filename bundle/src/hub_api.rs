@@ -112,7 +112,7 @@ pub const QUORUM_PERCENT: RangeInclusive<u32> = 1..=100;
 pub const DEFAULT_QUORUM_PERCENT: u8 = 100;
 
 /// The editions of the rules of gates that these types can hold a decision of.
-pub const GATE_EDITIONS: RangeInclusive<u32> = 1..=4;
+pub const GATE_EDITIONS: RangeInclusive<u32> = 1..=5;
 
 /// The question to a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

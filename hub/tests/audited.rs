@@ -313,7 +313,7 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     );
     says(
         &audited(&centre, &sealed(&hub, last)),
-        "decision 4 states edition 1 of the rules, and one before it edition 4",
+        "decision 4 states edition 1 of the rules, and one before it edition 5",
     );
     let mut unknown = lines;
     rewritten(&mut unknown, |_, text| {

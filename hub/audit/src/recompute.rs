@@ -38,6 +38,8 @@ struct Then {
     at_ms: i64,
     /// The number of the newest entry that the hub had, where the decision states it: the clock may have been ahead.
     acts: Option<i64>,
+    /// Of the rules.
+    edition: u32,
 }
 
 impl Then {
@@ -45,6 +47,7 @@ impl Then {
     const NOW: Self = Self {
         at_ms: i64::MAX,
         acts: None,
+        edition: EDITION,
     };
 
     /// Whether the hub had the entry.
@@ -164,6 +167,7 @@ fn check(
     let then = Then {
         at_ms,
         acts: question.acts,
+        edition,
     };
     let later = later_than(export, recorded, edition);
     let is_by_clock = later.is_none() && edition >= 3 && text["rules"][0]["rule"] == "clock";
@@ -373,7 +377,7 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Th
         .filter(|(_, one)| one.site == state.site && one.conflict.received_ms <= at_ms)
         .map(|(_, one)| one.conflict.clone())
         .collect();
-    state.conflict = conflict::open(&seen, state.enrolled_ms, choice, &reported);
+    state.conflict = conflict::open(&seen, state.enrolled_ms, choice, &reported, then.edition);
 }
 
 /// The reports of a site that the hub states to keep no longer.

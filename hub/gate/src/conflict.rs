@@ -65,12 +65,14 @@ pub struct Reported {
 
 /// The conflict that is open: one that came since the last choice, or the chosen one while that machine has begun no
 /// numbering of its own. What a machine reports that was not chosen is one until the chosen machine reports again: it may be
-/// switched off. `seen` come in the order in which they were received; `reported` has each epoch.
+/// switched off. Until edition 5 it was one until somebody chose again. `seen` come in the order in which they were received;
+/// `reported` has each epoch.
 pub fn open(
     seen: &[Conflict],
     enrolled_ms: i64,
     choice: Option<&Act>,
     reported: &BTreeMap<String, Reported>,
+    edition: u32,
 ) -> Option<Conflict> {
     let mut since = seen.iter().filter(|one| one.received_ms >= enrolled_ms);
     let Some(choice) = choice else {
@@ -83,7 +85,10 @@ pub fn open(
     let last_ms = left.map(|(_, at)| at.last_ms).max();
     let is_over = |one: &Conflict| {
         let of_another = Some(&one.on_record) == choice.chosen.as_ref();
-        of_another && aside.contains(&one.epoch) && last_ms.is_some_and(|ms| ms > one.received_ms)
+        edition >= 5
+            && of_another
+            && aside.contains(&one.epoch)
+            && last_ms.is_some_and(|ms| ms > one.received_ms)
     };
     let is_new = |one: &&Conflict| one.received_ms > choice.at_ms && !is_over(one);
     if let Some(new) = since.clone().find(is_new) {
@@ -123,6 +128,7 @@ pub fn set_aside<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EDITION;
 
     const AT: i64 = 1_000;
 
@@ -159,7 +165,10 @@ mod tests {
     fn a_chosen_numbering_that_is_on_record_counts_at_once() {
         let before = [seen("old", "sha256:aaaa", 10)];
         let both = reported(&[("old", 1, 20), ("new", 30, 40)]);
-        assert_eq!(open(&before, 0, Some(&choice(Some("new"))), &both), None);
+        assert_eq!(
+            open(&before, 0, Some(&choice(Some("new"))), &both, EDITION),
+            None
+        );
         let starts = [("old", 1), ("new", 30)];
         let aside = set_aside(starts.into_iter(), Some(&choice(Some("new"))));
         assert_eq!(aside, BTreeSet::from(["old".to_owned()]));
@@ -171,13 +180,15 @@ mod tests {
         let since = [seen("new", "sha256:aaaaaaaaaaaaaaaa", AT + 50)];
         for (last_ms, is_open) in [(20, true), (AT + 50, true), (AT + 51, false)] {
             let both = reported(&[("old", 1, last_ms), ("new", 30, AT + 50)]);
-            let found = open(&since, 0, Some(&chosen), &both);
-            assert_eq!(found.is_some(), is_open, "{last_ms}");
+            let found = |edition| open(&since, 0, Some(&chosen), &both, edition);
+            assert_eq!(found(EDITION).is_some(), is_open, "{last_ms}");
+            // A decision of before is made again as it was made.
+            assert!(found(4).is_some(), "{last_ms}");
         }
         // A contradiction inside the chosen numbering stays one.
         let inside = [seen("old", "sha256:aaaaaaaaaaaaaaaa", AT + 50)];
         let later = reported(&[("old", 1, AT + 99)]);
-        assert!(open(&inside, 0, Some(&chosen), &later).is_some());
+        assert!(open(&inside, 0, Some(&chosen), &later, EDITION).is_some());
     }
 
     #[test]

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::report::Report;
+use outhaul_gate::EDITION;
 use outhaul_gate::conflict::{self, Reported};
 use outhaul_gate::facts::{Act, ActKind, Conflict, Restored};
 
 use super::{Session, StoreError, from_sql, to_sql};
 
-/// Contradicting reports kept of one site since its last choice: enough to look at. What is beyond is refused like these.
+/// Contradicting reports kept of one site since its last choice: enough to look at. Of what is beyond, one is kept for each report of the
+/// site that is taken between them: that report may end the conflict, and the next one is a new conflict.
 const MAX_OF_SITE: i64 = 100;
 
 /// A report that contradicts what is on record, about to be recorded.
@@ -66,7 +68,15 @@ impl Session<'_> {
             |row| row.get(0),
         )?;
         if many >= MAX_OF_SITE {
-            return Ok(());
+            let since_taken: i64 = self.db.query_row(
+                "SELECT COUNT(*) FROM site_conflicts WHERE site = $1 AND received_ms >=
+                    COALESCE((SELECT MAX(received_ms) FROM reports WHERE site = $1), 0)",
+                params![site],
+                |row| row.get(0),
+            )?;
+            if since_taken > 0 {
+                return Ok(());
+            }
         }
         self.db.execute(
             "INSERT INTO site_conflicts
@@ -116,7 +126,7 @@ impl Session<'_> {
             site.reported = self.epochs_reported(&name)?;
             let choice = conflict::choice(choices.iter(), &name, site.enrolled_ms);
             let (seen, reported) = (&site.conflicts, &site.reported);
-            if let Some(found) = conflict::open(seen, site.enrolled_ms, choice, reported) {
+            if let Some(found) = conflict::open(seen, site.enrolled_ms, choice, reported, EDITION) {
                 open.insert(name, found);
             }
         }

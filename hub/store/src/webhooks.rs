@@ -117,7 +117,7 @@ impl Session<'_> {
         cluster_type: &str,
     ) -> Result<Option<String>, StoreError> {
         let text = "SELECT role FROM bundles WHERE environment = $1 AND cluster_type = $2
-             ORDER BY number DESC LIMIT 1";
+             ORDER BY issued_ms DESC, number DESC LIMIT 1";
         let mut query = self.db.prepare_cached(text)?;
         let row = query.query_row(params![environment, cluster_type], |row| row.get(0));
         Ok(row.optional()?)

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::{group, interrupt};
 
+/// Where programs are looked for that run with no environment of the one that starts them.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The end of what it says on standard error, in bytes: so much is kept.
 const MAX_STDERR: usize = 64 << 10;
 /// How often it is asked whether it ended, once it has closed its output.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use outhaul_kit::program::{self, Limits, ProgramFault};
+use outhaul_kit::program::{self, Limits, PATH, ProgramFault};
 
 use crate::settings::Settings;
 
@@ -16,8 +16,6 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// By this label the kubelet leaves an image where it is; by the other, what was pinned here is known again.
 const PINNED: &str = "io.cri-containerd.pinned";
 const OURS: &str = "dev.outhaul.twin";
-/// Where `ctr` finds programs.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a question may take.
 const QUESTION: Duration = Duration::from_secs(60);
 

@@ -16,6 +16,7 @@ use outhaul_values::GivenValues;
 use rusqlite::Transaction;
 
 use crate::config::{self, AgentConfig};
+use crate::durable;
 use crate::error::AgentError;
 use crate::facilities::Facilities;
 use crate::host::Host;
@@ -55,6 +56,13 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// The index in the folder of a bundle that no row knows: it says what is kept, and nothing is applied by it.
+    pub(crate) fn index_on_disk(&self, number: u64) -> Option<Index> {
+        let path = self.state_folder.generation(number).join("index.json");
+        let bytes = durable::read(&path, self.limits.max_index_bytes).ok()?;
+        Index::from_bytes(&bytes, &self.limits).ok()
+    }
+
     /// Opens the agent for looking, deciding and sending.
     ///
     /// # Errors

@@ -15,7 +15,6 @@ use crate::content_error::GenerationError;
 use crate::facilities::ContainerdError;
 use crate::serving;
 use crate::state::{self, key};
-use crate::tidy;
 
 /// What a pass does where an image cannot be brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +114,7 @@ pub(crate) fn release(
         return Ok(());
     }
     let names = kept.iter().filter_map(|number| {
-        let index = tidy::index_on_disk(agent, *number)?;
+        let index = agent.index_on_disk(*number)?;
         let layout = serving::image_layout(&agent.state_folder, *number);
         Some(crate::facilities::image_names(&index, &layout))
     });

@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use outhaul_bundle::{Digest, Index};
+use outhaul_bundle::Digest;
 use outhaul_site::rescued;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
-use crate::durable;
 use crate::error::AgentError;
 use crate::former_keys;
 use crate::generation;
@@ -157,13 +156,6 @@ pub fn discard(agent: &mut Agent) -> Result<(), AgentError> {
     retain_blobs(agent)
 }
 
-/// The index in the folder of a bundle that no row knows: it says what is kept, and nothing is applied by it.
-pub(crate) fn index_on_disk(agent: &Agent, number: u64) -> Option<Index> {
-    let path = agent.state_folder.generation(number).join("index.json");
-    let bytes = durable::read(&path, agent.limits.max_index_bytes).ok()?;
-    Index::from_bytes(&bytes, &agent.limits).ok()
-}
-
 fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
     let mut wanted = BTreeSet::new();
     for row in generations::all(agent.store.read())?
@@ -180,7 +172,9 @@ fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
     let mut unlisted: Vec<u64> = held.values().filter_map(|hold| hold.generation).collect();
     unlisted.extend(still_wanted(agent)?);
     for number in unlisted {
-        let blobs = index_on_disk(agent, number).map_or_else(Vec::new, |index| index.blobs);
+        let blobs = agent
+            .index_on_disk(number)
+            .map_or_else(Vec::new, |index| index.blobs);
         wanted.extend(blobs.iter().map(|blob| blob.digest.hex()));
     }
     let parts = kept::kept(agent)?;

@@ -108,17 +108,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        if self.twins
-            && self.since.is_empty()
-            && self.since_file.is_empty()
-            && self.sites.is_empty()
-        {
-            return Err(Failure::say(
-                2,
-                "`--twins` applies to a copy for sites that have an earlier bundle; a whole bundle has all layers",
-            )
-            .help("add `--since N`, `--since-file BUNDLE` or `--for SITE`, or omit `--twins`"));
-        }
+        self.check_twins()?;
         super::places::folder(&self.to)?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let Kept { bundles, mut lost } =
@@ -216,6 +206,16 @@ impl Args {
             }))?;
         }
         not_copied(&lost, done.len())
+    }
+
+    /// Refuses twins in a copy that has all layers.
+    fn check_twins(&self) -> Result<(), Failure> {
+        if !self.twins || self.is_since() || !self.sites.is_empty() {
+            return Ok(());
+        }
+        let text = "`--twins` applies to a copy for sites that have an earlier bundle; a whole bundle has all layers";
+        let help = "add `--since N`, `--since-file BUNDLE` or `--for SITE`, or omit `--twins`";
+        Err(Failure::say(2, text).help(help))
     }
 
     /// Whether something is to be left out.

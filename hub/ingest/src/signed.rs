@@ -31,6 +31,14 @@ pub(crate) enum Signed {
 }
 
 impl Signed {
+    /// The generation of the site's key that signed it, where one did that counts.
+    pub(crate) fn generation(&self) -> Option<i64> {
+        match self {
+            Self::By(generation) => Some(*generation),
+            _ => None,
+        }
+    }
+
     /// Whether the very payload is on record.
     pub fn is_on_record(&self) -> bool {
         matches!(self, Self::OnRecord | Self::Better | Self::Restored)

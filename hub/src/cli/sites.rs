@@ -2,7 +2,6 @@
 
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
-use crate::store::WebhookSite;
 use crate::time;
 use crate::view::{Reading, SiteRow};
 use outhaul_kit::text;
@@ -80,28 +79,13 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                     ));
                 }
             }
-            for line in by_webhook.iter().filter_map(foreign) {
+            for line in by_webhook.iter().filter_map(outhaul_webhooks::foreign) {
                 print::talk(&line);
             }
             requests::talk(&view.pending, view.pending_count);
         }
     }
     Ok(0)
-}
-
-/// What events of a site without an agent were about that it was not registered with, such as where its objects are misspelt.
-fn foreign(site: &WebhookSite) -> Option<String> {
-    let name = &site.site;
-    match outhaul_webhooks::read(site) {
-        Ok((_, shown)) => {
-            let (count, names) = shown.foreign();
-            let names = names.join(", ");
-            (count > 0).then(|| format!("{name}: {count} webhook events about objects that it was not registered with: {names}"))
-        }
-        Err(problem) => Some(format!(
-            "{name}: its registration by webhook cannot be read: {problem}"
-        )),
-    }
 }
 
 fn row(site: &SiteRow) -> Vec<String> {

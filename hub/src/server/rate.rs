@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outhaul_access::Recent;
 use outhaul_signer::webhook::WebhookSecrets;
+use outhaul_webhooks::Records;
 
 use super::problem::Problem;
-use super::webhooks::Records;
 
 /// For how long something counts, in milliseconds.
 const MINUTE_MS: i64 = 60 * 1000;
@@ -80,9 +80,8 @@ pub(super) struct Webhooks {
 impl Webhooks {
     /// No site sent anything yet.
     pub(super) fn new(secrets: Option<WebhookSecrets>) -> Self {
-        let rate = Rate::new(WEBHOOKS_A_MINUTE, "events");
         Self {
-            rate,
+            rate: Rate::new(WEBHOOKS_A_MINUTE, "events"),
             secrets,
             records: Records::default(),
         }

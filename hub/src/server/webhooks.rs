@@ -3,8 +3,7 @@
 //! What comes in: a bounded body with a proof of the site's secret. What goes out: what became of the event. The proof is checked before
 //! anything of the body is read; a site that is not known and a proof that does not hold get one answer, so that nobody learns names.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -14,26 +13,19 @@ use outhaul_bundle::hub_api::{ErrorAnswer, MAX_WEBHOOK_BYTES, WebhookAnswer, pat
 use outhaul_bundle::report::WebhookSender;
 use outhaul_listen::Peer;
 use outhaul_signer::key::SigningKey;
-use outhaul_webhooks::{
-    KnownRecord, SIGNATURE_HEADER, WebhookError, WebhookEvent, WebhookSettings, fetch, is_proven,
-    needed, parse,
-};
-use tokio::sync::{OnceCell, Semaphore};
+use outhaul_webhooks::{SIGNATURE_HEADER, WebhookError, is_proven, parse};
 
 use super::body;
 use super::problem::{Answers, Nothing, Params, Problem};
 use super::refusal::refused;
-use super::shared::{Shared, off_the_loop};
+use super::shared::Shared;
 use super::shown::sorted;
-use crate::error::HubError;
 use crate::store::WebhookSite;
 use crate::time;
 
 /// The rules that what is sent breaks before it is an event.
 const PROOF: &str = "webhook-proof";
 const MALFORMED: &str = "webhook-malformed";
-/// Records that are fetched at once, of all sites.
-const FETCHED_AT_ONCE: usize = 8;
 const NO_PROOF: &str = "no site reports here with this secret: compare the address and the secret with those that `outhaul-hub site \
                         webhook` printed";
 
@@ -97,7 +89,7 @@ pub(super) async fn take(
         let text = format!("site `{0}`: site `{0}` is revoked", known.site);
         return refused(&shared, unprocessable, "webhook-report", text, now_ms).await;
     }
-    let record = record(&shared, &known, &event).await?;
+    let record = shared.webhooks.records.after(&known, &event).await;
     let counted = Arc::clone(&shared);
     let name = known.site.clone();
     let done = shared
@@ -165,76 +157,4 @@ async fn is_revoked(shared: &Arc<Shared>, site: &str) -> Result<bool, Problem> {
     let site = site.to_owned();
     let known = shared.look(move |store, _| Ok(store.read(|session| session.site(&site))?));
     Ok(known.await?.is_some_and(|known| known.revoked_ms.is_some()))
-}
-
-/// The record of the commit that the site shows after the event, or why it cannot be read; `None` where none is needed.
-async fn record(
-    shared: &Shared,
-    known: &WebhookSite,
-    event: &WebhookEvent,
-) -> Result<Option<Result<outhaul_webhooks::KnownRecord, String>>, Problem> {
-    let Ok((settings, shown)) = outhaul_webhooks::read(known) else {
-        // What is wrong with it is said where the event is put on record.
-        return Ok(None);
-    };
-    let Some(commit) = needed(&shown, &settings, event) else {
-        return Ok(None);
-    };
-    Ok(Some(shared.webhooks.records.of(settings, commit).await?))
-}
-
-/// A record, or why it cannot be read.
-type Fetched = Result<KnownRecord, String>;
-
-/// Fetching of records: of each one at a time, and few in all, so that a slow forge holds few threads.
-#[derive(Debug)]
-pub(super) struct Records {
-    permits: Arc<Semaphore>,
-    /// Those that are being fetched, by all that they depend on.
-    running: Mutex<BTreeMap<String, Weak<OnceCell<Fetched>>>>,
-}
-
-impl Default for Records {
-    fn default() -> Self {
-        Self {
-            permits: Arc::new(Semaphore::new(FETCHED_AT_ONCE)),
-            running: Mutex::default(),
-        }
-    }
-}
-
-impl Records {
-    /// The record of a commit. Who asks for one that is being fetched gets the same.
-    async fn of(&self, settings: WebhookSettings, commit: String) -> Result<Fetched, Problem> {
-        let of = (
-            &settings.record,
-            &settings.ca,
-            &settings.stream.cluster_type,
-        );
-        let key = format!("{of:?} {commit}");
-        let cell = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running.retain(|_, cell| cell.strong_count() > 0);
-            let found = running.get(&key).and_then(Weak::upgrade);
-            found.unwrap_or_else(|| {
-                let made = Arc::default();
-                running.insert(key, Arc::downgrade(&made));
-                made
-            })
-        };
-        let fetched = cell.get_or_try_init(|| async {
-            let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-                let text = format!("{FETCHED_AT_ONCE} other records are being fetched: it is read with the next event");
-                return Ok::<_, HubError>(Err(text));
-            };
-            off_the_loop(move || {
-                let fetched = fetch(&settings, &commit);
-                // Held as long as the thread is, also where nobody waits any more.
-                drop(permit);
-                Ok(fetched)
-            })
-            .await
-        });
-        Ok(fetched.await?.clone())
-    }
 }

@@ -11,6 +11,7 @@ mod parse;
 mod proof;
 mod receive;
 mod record;
+mod records;
 mod register;
 mod settings;
 mod shown;
@@ -21,6 +22,7 @@ pub use parse::parse;
 pub use proof::{SIGNATURE_HEADER, is_proven};
 pub use receive::{Received, WebhookError, needed, receive};
 pub use record::{KnownRecord, fetch};
+pub use records::Records;
 pub use register::{RegisterError, Registrar, register};
 pub use settings::{FollowedObject, MAX_OBJECTS, WebhookSettings};
 pub use shown::{Shown, WebhookRefusal, check};
@@ -31,4 +33,19 @@ pub use shown::{Shown, WebhookRefusal, check};
 /// What of the registration cannot be read.
 pub fn read(site: &outhaul_store::WebhookSite) -> Result<(WebhookSettings, Shown), String> {
     receive::read(site)
+}
+
+/// What events of a site without an agent were about that it was not registered with, such as where its objects are misspelt.
+pub fn foreign(site: &outhaul_store::WebhookSite) -> Option<String> {
+    let name = &site.site;
+    match read(site) {
+        Ok((_, shown)) => {
+            let (count, names) = shown.foreign();
+            let names = names.join(", ");
+            (count > 0).then(|| format!("{name}: {count} webhook events about objects that it was not registered with: {names}"))
+        }
+        Err(problem) => Some(format!(
+            "{name}: its registration by webhook cannot be read: {problem}"
+        )),
+    }
 }

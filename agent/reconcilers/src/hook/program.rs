@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use outhaul_kit::durable;
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_kit::program::PATH;
 use outhaul_kit::text::quoted;
 
 use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
@@ -24,8 +25,6 @@ use crate::line;
 use crate::settings::HookConfig;
 use crate::watched::{self, RunEnd, RunError, RunLimits};
 
-/// Where its own programs are looked for.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Longest time for saying whether it is ready, in seconds.
 const READY_S: u64 = 30;
 /// May be written by its group.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use outhaul_kit::durable;
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_kit::program::PATH;
 
 use crate::error::ApplyError;
 use crate::hook;
@@ -20,8 +21,6 @@ use crate::watched::{self, RunEnd, RunError, RunLimits, output_tail};
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 /// What the system says of a full disk.
 const NO_SPACE: &str = "no space left on device";
-/// Where the programs of a package's own actions are looked for.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The command, with the site's settings.
 #[derive(Debug)]

@@ -171,7 +171,7 @@ impl PackageSource {
             let problem = "the definition of the package has no `metadata`";
             return Err(Stop::failed(problem.to_owned()));
         };
-        let annotations = &mut metadata["annotations"];
+        let annotations = metadata.entry("annotations").or_insert(Value::Null);
         if !annotations.is_object() {
             *annotations = Value::Object(serde_json::Map::new());
         }

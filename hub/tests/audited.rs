@@ -5,6 +5,7 @@ use std::fs;
 use outhaul_audit::{Audit, Recomputed};
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_gate::EDITION;
 use outhaul_gate::audit::{AuditLine, END_TYPE, End, FORMAT_5, Link};
 use outhaul_gate::time::HOUR_MS;
 use outhaul_hub::GateVerdict;
@@ -296,7 +297,8 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     before[0] = before[0].replace("outhaul-audit/2", "outhaul-audit/1");
     let audit = audited(&centre, &sealed(&hub, before));
     assert_eq!((audit.exit_code(), &audit.problems), (0, &vec![]));
-    let first = |text: String| text.replacen("\"edition\":4,", "", 1);
+    let edition = |number: u32| format!("\"edition\":{number},");
+    let first = |text: String| text.replacen(&edition(EDITION), "", 1);
     // Made by edition 1, as far as the file states: the words of a rule differ, so it was not.
     let mut all = lines.clone();
     rewritten(&mut all, |_, text| first(text));
@@ -313,11 +315,11 @@ fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
     );
     says(
         &audited(&centre, &sealed(&hub, last)),
-        "decision 4 states edition 1 of the rules, and one before it edition 5",
+        &format!("decision 4 states edition 1 of the rules, and one before it edition {EDITION}"),
     );
     let mut unknown = lines;
     rewritten(&mut unknown, |_, text| {
-        text.replacen("\"edition\":4,", "\"edition\":5,", 1)
+        text.replacen(&edition(EDITION), &edition(EDITION + 1), 1)
     });
     let audit = audited(&centre, &sealed(&hub, unknown));
     assert!(

@@ -46,7 +46,7 @@ fn a_clock_that_goes_back_by_seconds_after_a_person_looked_closes_no_gate_and_by
         said_later(&hub, back_ms);
         let (rc, decision) = gate(&hub, "{}");
         assert_eq!(rc, expected, "{decision}");
-        assert_eq!(decision["edition"], 4);
+        assert_eq!(decision["edition"], outhaul_gate::EDITION);
         let audit = audited(&centre, &exported(&hub, "one.audit"));
         assert_eq!(audit.problems, []);
         let same = |one: &outhaul_audit::CheckedDecision| one.outcome == Recomputed::AsRecorded;

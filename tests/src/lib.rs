@@ -28,7 +28,7 @@ pub mod zarf;
 pub use left_alone::{Checked, Watched, sentences};
 pub use output::{assert_reports, code, stderr, stdout};
 pub use skips::{
-    available, available_or_skip, isolated_or_skip, kalypso_or_skip, skipped,
+    available, available_or_skip, isolated_or_skip, kalypso_or_skip, mounted_or_skip, skipped,
     skipped_unless_by_hand, summary,
 };
 

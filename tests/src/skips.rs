@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Says that the calling test does not run here, and why.
 ///
@@ -37,6 +37,21 @@ fn note(test: &str, reason: &str) {
         let written = fs::create_dir_all(&folder).and_then(|()| fs::write(file, &line));
         assert!(written.is_ok(), "cannot note `{line}`: {written:?}");
     }
+}
+
+/// What a command printed that `unshare` ran after it made mounts, with exit code 99 where it could make none: the calling test is [`skipped`]
+/// then, and this is `None`.
+///
+/// # Panics
+/// As [`skipped`].
+#[track_caller]
+pub fn mounted_or_skip(output: Output) -> Option<Output> {
+    let could = output.status.code() != Some(99)
+        && !String::from_utf8_lossy(&output.stderr).starts_with("unshare:");
+    if !could {
+        skipped("no mount namespace can be made here");
+    }
+    could.then_some(output)
 }
 
 /// Whether `program` answers to `--version`; when it does not, the calling test is [`skipped`].

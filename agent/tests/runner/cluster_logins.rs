@@ -198,12 +198,7 @@ fn in_pod(beside: &Beside, files: &Path, arguments: &[&str]) -> Option<Output> {
     let port = beside.cluster.server().port.to_string();
     inside.env("KUBERNETES_SERVICE_PORT", port);
     let output = inside.checked().ok()?;
-    let could = output.status.code() != Some(99)
-        && !String::from_utf8_lossy(&output.stderr).starts_with("unshare:");
-    if !could {
-        outhaul_tests::skipped("no mount namespace can be made here");
-    }
-    could.then_some(output)
+    outhaul_tests::mounted_or_skip(output)
 }
 
 #[test]

@@ -17,6 +17,17 @@ fn unsound(text: &str, commit: &str, says: &str) {
     }
 }
 
+/// The message of a promotion to `stage` that the gate of `dev` decided.
+fn opened_by_dev(decision: outhaul_bundle::hub_api::Decision) -> String {
+    let (from, decision) = ("dev".to_owned(), Box::new(decision));
+    message(
+        "stage",
+        COMMIT,
+        &Basis::Open { from, decision },
+        Recorded::default(),
+    )
+}
+
 #[test]
 fn what_is_written_is_read_back_for_this_commit_and_environment_only() {
     // What a hub answered.
@@ -150,13 +161,7 @@ fn the_share_that_a_rule_asks_for_is_written_where_not_all_confirmed() {
     let GateAnswer { mut decision, .. } = serde_json::from_str(answer).unwrap();
     assert_eq!(notes(&decision), decision.notes);
     (decision.counted, decision.quorum_percent) = (99, 1);
-    let (from, decision) = ("dev".to_owned(), Box::new(decision));
-    let text = message(
-        "stage",
-        COMMIT,
-        &Basis::Open { from, decision },
-        Recorded::default(),
-    );
+    let text = opened_by_dev(decision);
     let note = "\n- note: 1 of 99 sites confirmed: the rule of this gate asks for 1 %\n";
     assert!(text.contains(note), "{text}");
     assert_eq!(read(&text, "stage", COMMIT), gate_of_dev());
@@ -171,13 +176,7 @@ fn attack_line_breaks_of_an_answer_forge_no_trailers() {
     decision.notes.push(forged.clone());
     decision.evidence[0].state.push_str(&forged);
     decision.evidence[0].site.push_str(&forged);
-    let (from, decision) = ("dev".to_owned(), Box::new(decision));
-    let text = message(
-        "stage",
-        COMMIT,
-        &Basis::Open { from, decision },
-        Recorded::default(),
-    );
+    let text = opened_by_dev(decision);
     let of_ours = |line: &&str| line.starts_with(PROMOTED) || line.starts_with(GATE);
     assert_eq!(text.lines().filter(of_ours).count(), 2, "{text}");
     assert!(!text.contains(['\r', '\u{2028}', '\u{1b}']), "{text}");

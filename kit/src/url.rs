@@ -124,6 +124,32 @@ pub fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || ip.is_some_and(|ip| ip.is_loopback())
 }
 
+/// Whether two addresses are of one repository: with or without `.git`, a slash at the end, and a user.
+pub fn is_same_repository(one: &str, other: &str) -> bool {
+    fn plain(url: &str) -> String {
+        let url = url.trim().trim_end_matches('/');
+        let url = url.strip_suffix(".git").unwrap_or(url);
+        match UrlParts::of(url) {
+            Some(parts) => {
+                let (scheme, host) = (parts.scheme.to_lowercase(), parts.authority.to_lowercase());
+                format!("{scheme}://{host}{}", parts.rest)
+            }
+            None => url.to_owned(),
+        }
+    }
+    !one.is_empty() && plain(one) == plain(other)
+}
+
+/// The commit in a revision of a repository: `main@sha1:6f1e…`, `refs/heads/main@sha1:6f1e…`, `main/6f1e…`, or the commit itself. `None`
+/// where it has no whole id.
+pub fn commit_of(revision: &str) -> Option<String> {
+    let end = revision.rsplit(['@', ':', '/']).next()?;
+    let is_hex = end
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    (is_hex && matches!(end.len(), 40 | 64)).then(|| end.to_owned())
+}
+
 /// An address and a port to listen at, as a person wrote them.
 ///
 /// # Errors

@@ -56,7 +56,7 @@ pub(crate) fn by_digest(image: &Image) -> String {
     format!("{repository}@{}", image.manifest.digest)
 }
 
-/// Writes the archive for `image`, of which `twins` are the manifests with layers that are not here. `others` are its other manifests.
+/// Writes the archive for `image`, of which `twins` are the manifests with layers that are not here.
 ///
 /// # Errors
 /// When something cannot be read or written, or an archive has not its digest.

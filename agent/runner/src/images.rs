@@ -113,10 +113,20 @@ pub(crate) fn release(
     if pins.bundles.as_ref() == Some(kept) && (pins.released || !again) {
         return Ok(());
     }
-    let names = kept.iter().filter_map(|number| {
-        let index = agent.index_on_disk(*number)?;
+    // A bundle that cannot be read may need any of them.
+    let mut indexes = Vec::new();
+    for number in kept {
+        let Some(index) = agent.index_on_disk(*number) else {
+            tracing::warn!(
+                "images stay pinned in containerd: the index of bundle {number}, which is kept, cannot be read"
+            );
+            return Ok(());
+        };
+        indexes.push((*number, index));
+    }
+    let names = indexes.iter().map(|(number, index)| {
         let layout = serving::image_layout(&agent.state_folder, *number);
-        Some(crate::facilities::image_names(&index, &layout))
+        crate::facilities::image_names(index, &layout)
     });
     let names: Result<Vec<BTreeSet<String>>, ContainerdError> = names.collect();
     let done = names.and_then(|names| {

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the state folder, the site as its database has it, and acknowledgements whose signatures were verified. What goes out: the files
 //! that the database does not have itself, and fewer of them once the hub has acknowledged what is in them. They are written by
-//! `state::rescue`, or here out of a saved database; the content of none is read here.
+//! `state::rescue`, or here out of a saved database. Of their lines only reports of this very site leave; no signature is verified here.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

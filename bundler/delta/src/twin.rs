@@ -55,6 +55,13 @@ pub fn archive(layer: &Plain) -> io::Result<Result<Archive, String>> {
         return Ok(Err("it is neither gzip nor zstd".to_owned()));
     };
     if let Err(error) = unpacked {
+        let is_of_this_disk = matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        );
+        if is_of_this_disk {
+            return Err(error);
+        }
         return Ok(Err(format!("it cannot be uncompressed: {error}")));
     }
     let (mut out, digest, size) = out.finish();
@@ -75,6 +82,8 @@ fn unpack(input: impl Read, out: &mut dyn Write, most: u64) -> io::Result<u64> {
     let written = io::copy(&mut decoder.take(most.saturating_add(1)), out)?;
     match written <= most {
         true => Ok(written),
-        false => Err(io::Error::other("more than 64 times its size comes out")),
+        false => Err(io::Error::other(format!(
+            "more than {MAX_TEXT} times its size comes out"
+        ))),
     }
 }

@@ -79,8 +79,7 @@ pub struct Recorded<'a> {
 /// The commit's message: what moved, and on what evidence. What others wrote is one line each: the lines that are read
 /// back are ours.
 pub fn message(to: &str, commit: &str, basis: &Basis, more: Recorded<'_>) -> String {
-    let short: String = commit.chars().take(12).collect();
-    let mut text = format!("Promote {short} to {to}\n\n");
+    let mut text = format!("{}\n\n", subject(to, commit));
     // Writing to a text cannot fail, here and below.
     match basis {
         Basis::First => {

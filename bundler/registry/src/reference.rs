@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use outhaul_bundle::Digest;
-use outhaul_kit::url::UrlParts;
+use outhaul_kit::url::{UrlParts, is_loopback};
 
 /// Where that registry answers.
 const DEFAULT_HOST: &str = "registry-1.docker.io";
@@ -70,23 +70,9 @@ fn split(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || host == "[::1]"
-        || host
-            .parse::<std::net::Ipv4Addr>()
-            .is_ok_and(|ip| ip.is_loopback())
-}
-
 /// Why a host and port are another spelling of a name that is written plainly.
 fn odd(registry: &str) -> Option<&'static str> {
-    let (host, port) = match registry
-        .rsplit_once(':')
-        .filter(|(_, port)| !port.ends_with(']'))
-    {
-        Some((host, port)) => (host, Some(port)),
-        None => (registry, None),
-    };
+    let (host, port) = split(registry);
     if host.ends_with('.') {
         return Some("its registry ends with a dot; write it without");
     }

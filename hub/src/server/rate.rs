@@ -40,21 +40,24 @@ impl Rate {
     /// [`Problem`] with how long they have to wait.
     pub(super) fn may(&self, who: &str, now_ms: i64) -> Result<(), Problem> {
         let done = self.done().may(&who.to_owned(), now_ms);
-        done.map_err(|wait_ms| {
-            let (most, what) = (self.most, self.what);
-            Problem::wait(wait_ms, |seconds| {
-                format!("`{who}` has {most} {what} within a minute, and that is the most: try again in {seconds} seconds")
-            })
+        done.map_err(|wait_ms| self.wait(who, wait_ms))
+    }
+
+    fn wait(&self, who: &str, wait_ms: i64) -> Problem {
+        let (most, what) = (self.most, self.what);
+        Problem::wait(wait_ms, |seconds| {
+            format!(
+                "`{who}` has {most} {what} within a minute, and that is the most: try again in {seconds} seconds"
+            )
         })
     }
 
-    /// Whether a caller may do it once more, remembered as done.
-    ///
-    /// # Errors
-    /// As of [`Rate::may`].
+    /// The same, remembered as done under one lock: of requests at once none goes beyond the limit.
     pub(super) fn spend(&self, who: &str, now_ms: i64) -> Result<(), Problem> {
-        self.may(who, now_ms)?;
-        self.did(who, now_ms);
+        let (who, mut done) = (who.to_owned(), self.done());
+        let may = done.may(&who, now_ms);
+        may.map_err(|wait_ms| self.wait(&who, wait_ms))?;
+        done.did(who, now_ms);
         Ok(())
     }
 

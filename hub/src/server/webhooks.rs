@@ -20,7 +20,7 @@ use super::problem::{Answers, Nothing, Params, Problem};
 use super::refusal::refused;
 use super::shared::Shared;
 use super::shown::sorted;
-use crate::store::WebhookSite;
+use crate::store::{Store, StoreError, WebhookSite};
 use crate::time;
 
 /// The rules that what is sent breaks before it is an event.
@@ -65,7 +65,8 @@ pub(super) async fn take(
     let smaller = "no event is of that size";
     let bytes = body::whole(&shared.requests, peer, body, MAX_WEBHOOK_BYTES, smaller).await?;
     let now_ms = time::now_ms();
-    let Some((sender, known, key)) = proven(&shared, (sender, site), &headers, &bytes).await?
+    let Some((sender, known, key, is_revoked)) =
+        proven(&shared, (sender, site), &headers, &bytes).await?
     else {
         let status = StatusCode::UNAUTHORIZED;
         return refused(&shared, status, PROOF, NO_PROOF.to_owned(), now_ms).await;
@@ -79,13 +80,12 @@ pub(super) async fn take(
             return refused(&shared, unprocessable, MALFORMED, text, now_ms).await;
         }
     };
-    // Before the forge is asked: what is of no use does not keep it busy.
     if let Err(refusal) = outhaul_webhooks::check(&known.site, &event, now_ms) {
         let rule = format!("webhook-{}", refusal.rule);
         let text = format!("site `{}`: {}", known.site, refusal.reason);
         return refused(&shared, unprocessable, &rule, text, now_ms).await;
     }
-    if is_revoked(&shared, &known.site).await? {
+    if is_revoked {
         let text = format!("site `{0}`: site `{0}` is revoked", known.site);
         return refused(&shared, unprocessable, "webhook-report", text, now_ms).await;
     }
@@ -123,19 +123,22 @@ pub(super) async fn take(
     }
 }
 
-/// The site whose secret the request shows, with who sends and the key of its reports.
+/// The site whose secret the request shows, with who sends, the key of its reports, and whether it was revoked.
 async fn proven(
     shared: &Arc<Shared>,
     (sender, site): (String, String),
     headers: &HeaderMap,
     bytes: &[u8],
-) -> Result<Option<(WebhookSender, WebhookSite, SigningKey)>, Problem> {
+) -> Result<Option<(WebhookSender, WebhookSite, SigningKey, bool)>, Problem> {
     let Ok(sender) = sender.parse::<WebhookSender>() else {
         return Ok(None);
     };
-    let known = shared
-        .look(move |store, _| Ok(store.read(|session| session.webhook_site(&site))?))
-        .await?;
+    let look = move |store: &mut Store, _: &str| {
+        Ok(store.read(|session| {
+            Ok::<_, StoreError>((session.webhook_site(&site)?, session.site(&site)?))
+        })?)
+    };
+    let (known, registered) = shared.look(look).await?;
     let header = match sender {
         WebhookSender::Flux => SIGNATURE_HEADER,
         WebhookSender::Argocd => header::AUTHORIZATION.as_str(),
@@ -148,13 +151,7 @@ async fn proven(
     let holds = known.sender == sender.as_str() && is_proven(sender, &secret, shown, bytes);
     Ok(holds.then(|| {
         let key = secrets.report_key(&shared.fleet, &known.site, &known.salt);
-        (sender, known, key)
+        let is_revoked = registered.is_some_and(|site| site.revoked_ms.is_some());
+        (sender, known, key, is_revoked)
     }))
-}
-
-/// Whether nothing of a site is taken any more.
-async fn is_revoked(shared: &Arc<Shared>, site: &str) -> Result<bool, Problem> {
-    let site = site.to_owned();
-    let known = shared.look(move |store, _| Ok(store.read(|session| session.site(&site))?));
-    Ok(known.await?.is_some_and(|known| known.revoked_ms.is_some()))
 }

@@ -5,9 +5,10 @@
 
 use outhaul_bundle::report::ObjectStatus;
 use outhaul_bundle::{Digest, json_object};
+use outhaul_kit::url::commit_of;
 use serde::Deserialize;
 
-use crate::event::{WebhookEvent, commit, moment, object, shortened};
+use crate::event::{WebhookEvent, moment, object, shortened};
 
 /// The format's name.
 pub const FORMAT: &str = "outhaul.dev/argocd-webhook/v1";
@@ -41,7 +42,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
     }
     let text = |one: &Option<String>| one.clone().unwrap_or_default();
     let (health, phase) = (text(&event.health), text(&event.phase));
-    let commit = commit(&event.revision);
+    let commit = commit_of(&event.revision);
     let is_well = event.sync == "Synced"
         && health == "Healthy"
         && matches!(phase.as_str(), "Succeeded" | "")

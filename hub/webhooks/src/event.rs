@@ -59,16 +59,6 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
         .map_err(|_| "its time is not RFC 3339".to_owned())
 }
 
-/// The commit of a revision: `main@sha1:COMMIT`, `sha1:COMMIT`, or `COMMIT`.
-pub(crate) fn commit(revision: &str) -> Option<String> {
-    let id = revision.rsplit_once('@').map_or(revision, |(_, id)| id);
-    let id = id.rsplit_once(':').map_or(id, |(_, id)| id);
-    let hex = id
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
-    (hex && matches!(id.len(), 40 | 64)).then(|| id.to_owned())
-}
-
 /// A text of the sender's, as it is kept.
 pub(crate) fn shortened(text: &str) -> String {
     let text = printable(text.trim()).into_owned();

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::report::ObjectStatus;
 use outhaul_bundle::{Digest, json_object};
+use outhaul_kit::url::commit_of;
 use serde::Deserialize;
 
-use crate::event::{SITE_KEY, WebhookEvent, commit, moment, object, shortened};
+use crate::event::{SITE_KEY, WebhookEvent, moment, object, shortened};
 
 /// What a controller states when it has finished well.
 const SUCCESS: [(&str, &[&str]); 2] = [
@@ -52,7 +53,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
     // Of an artifact that was pushed, the origin is the commit.
     let revision = event.metadata.get("originRevision");
     let revision = revision.or_else(|| event.metadata.get("revision"));
-    let commit = revision.and_then(|revision| commit(revision));
+    let commit = revision.and_then(|revision| commit_of(revision));
     let succeeded = SUCCESS
         .iter()
         .any(|(kind, reasons)| *kind == of.kind && reasons.contains(&event.reason.as_str()));

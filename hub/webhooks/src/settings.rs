@@ -8,7 +8,6 @@ use std::str::FromStr;
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::WebhookSender;
-use outhaul_kit::url::UrlParts;
 use serde::{Deserialize, Serialize};
 
 use crate::event::object;
@@ -136,17 +135,9 @@ impl WebhookSettings {
         self.record.replace(COMMIT, commit)
     }
 
-    /// Whether `other` is the same repository: by host and path, whatever the scheme and the user.
+    /// Whether `other` is the same repository, as an agent compares them.
     pub(crate) fn is_repository(&self, other: &str) -> bool {
-        let normal = |text: &str| {
-            let text = text.trim_end_matches('/');
-            let text = text.strip_suffix(".git").unwrap_or(text);
-            match UrlParts::of(text) {
-                Some(parts) => format!("{}{}", parts.authority, parts.rest),
-                None => text.to_owned(),
-            }
-        };
-        normal(&self.repository) == normal(other)
+        outhaul_kit::url::is_same_repository(&self.repository, other)
     }
 }
 

@@ -237,20 +237,5 @@ impl Write for Shared {
     }
 }
 
-/// The archives that a generation has in the place of layers, by the layers' digests: what the files in `folder` state.
-///
-/// # Errors
-/// [`FileError`] when the folder cannot be read; one that is not there has none.
-pub fn in_folder(folder: &Path) -> Result<BTreeMap<Digest, Content>, FileError> {
-    let mut found = BTreeMap::new();
-    for path in durable::list(folder)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let (Ok(layer), Some(archive)) = (Digest::from_hex(&name), stated(&path)) {
-            found.insert(layer, archive);
-        }
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests;

@@ -235,12 +235,13 @@ fn read_config(config: &Value, path: &Path, context: Option<&str>) -> Result<Acc
             .into());
         }
     }
-    let identity = match user["exec"].is_object() {
-        true => {
+    let identity = match &user["exec"] {
+        Value::Null => read_user(&user, folder)?,
+        exec @ Value::Object(_) => {
             let cluster = (&cluster, server, &authority[..]);
-            ApiCredentials::Program(Box::new(ExecPlugin::of(&user["exec"], path, cluster)?))
+            ApiCredentials::Program(Box::new(ExecPlugin::of(exec, path, cluster)?))
         }
-        false => read_user(&user, folder)?,
+        _ => return Err("the `exec` of its user is not a map".to_owned().into()),
     };
     Ok(Access {
         server: server.to_owned(),

@@ -4,6 +4,7 @@
 //! out: one [`Follower`] per object that follows it, with the commit that it shows and a named state. Nothing is asked
 //! of a controller and nothing is changed. It is pure; [`look`] alone asks the API server.
 
+use outhaul_kit::url::{commit_of, is_same_repository};
 use serde_json::Value;
 
 use crate::client::ClientError;
@@ -98,7 +99,7 @@ pub fn look(
 pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Follower> {
     let sources: Vec<&Value> = sources
         .iter()
-        .filter(|source| same_repository(text(&source["spec"]["url"]), repository))
+        .filter(|source| is_same_repository(text(&source["spec"]["url"]), repository))
         .collect();
     let fetched = sources.iter().map(|source| Follower {
         name: name_of(source),
@@ -243,7 +244,7 @@ fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
     };
     sources
         .into_iter()
-        .filter(|(source, _, _)| same_repository(text(&source["repoURL"]), repository))
+        .filter(|(source, _, _)| is_same_repository(text(&source["repoURL"]), repository))
         .map(|(source, compared, synced)| Follower {
             name: name_of(object),
             path: source["path"].as_str().map(plain_path),
@@ -257,29 +258,6 @@ fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
             message: message.clone(),
         })
         .collect()
-}
-
-/// The commit in a revision: `main@sha1:6f1e…`, `refs/heads/main@sha1:6f1e…`, `main/6f1e…`, or the commit itself.
-fn commit_of(revision: &str) -> Option<String> {
-    let end = revision.rsplit([':', '/']).next()?;
-    let hex = end
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
-    (hex && matches!(end.len(), 40 | 64)).then(|| end.to_owned())
-}
-
-/// Whether two addresses are of one repository: with or without `.git`, a slash at the end, and a user.
-pub fn same_repository(one: &str, other: &str) -> bool {
-    fn plain(url: &str) -> String {
-        let url = url.trim().trim_end_matches('/');
-        let url = url.strip_suffix(".git").unwrap_or(url);
-        let Some(parts) = outhaul_kit::url::UrlParts::of(url) else {
-            return url.to_owned();
-        };
-        let (scheme, host) = (parts.scheme.to_lowercase(), parts.authority.to_lowercase());
-        format!("{scheme}://{host}{}", parts.rest)
-    }
-    !one.is_empty() && plain(one) == plain(other)
 }
 
 /// A folder without `./` before it and a slash behind it; empty for the root.

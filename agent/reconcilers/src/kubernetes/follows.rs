@@ -3,7 +3,7 @@
 //! What comes in: the site's kubeconfig and the repository's address. What goes out: the objects that follow it, each
 //! with a named state. It only reads: no object is annotated, and no controller is asked to look.
 
-pub use outhaul_kubernetes::platform::{Controller, Follower, FollowerStatus, same_repository};
+pub use outhaul_kubernetes::platform::{Controller, Follower, FollowerStatus};
 
 use outhaul_kubernetes::platform;
 

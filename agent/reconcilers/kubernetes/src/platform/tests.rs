@@ -159,13 +159,13 @@ fn addresses_of_one_repository_are_the_same_however_they_are_written() {
         "https://GIT.example/platform/",
         "https://bot@git.example/platform",
     ] {
-        assert!(same_repository(REPOSITORY, other), "{other}");
+        assert!(is_same_repository(REPOSITORY, other), "{other}");
     }
     for other in [
         "",
         "https://git.example/platform2",
         "http://git.example/platform",
     ] {
-        assert!(!same_repository(REPOSITORY, other), "{other}");
+        assert!(!is_same_repository(REPOSITORY, other), "{other}");
     }
 }

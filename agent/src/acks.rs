@@ -23,7 +23,7 @@ use crate::state_folder::StateFolder;
 /// had, and each costs the check of a signature.
 pub const MAX_ACKS: usize = 256;
 
-/// Why reports are numbered anew.
+/// Why reports are renumbered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renumbered {
     /// The epoch of the numbering before.
@@ -44,14 +44,14 @@ impl Renumbered {
     pub fn sentence(&self) -> String {
         if self.hub_lost {
             return format!(
-                "reports are numbered anew: the hub has reports of this site up to {} only, though it acknowledged \
+                "reports are renumbered: the hub has reports of this site up to {} only, though it acknowledged \
                  more before, so it was restored from an older copy; what waited was queued again, with what runs \
                  now",
                 self.hub_has
             );
         }
         format!(
-            "reports are numbered anew: the hub had others under the numbers that this state folder uses \
+            "reports are renumbered: the hub had others under the numbers that this state folder uses \
              ({} there, {} here), so the folder was restored from an older copy, or two machines use one \
              key; what waited was queued again, and if nobody restored it, tell the centre",
             self.hub_has, self.written
@@ -66,7 +66,7 @@ pub struct Acknowledged {
     pub gone: u64,
     /// How many reports of former databases left the folder of saved ones.
     pub former: u64,
-    /// Why reports are numbered anew, when this showed it.
+    /// Why reports are renumbered, when this showed it.
     pub renumbered: Option<Renumbered>,
     /// The hub's clock when it signed the newest of them, milliseconds since 1970.
     pub hub_time_ms: Option<i64>,
@@ -217,7 +217,7 @@ fn forget_former(agent: &Agent, site: &SiteIdentity, acks: &[Ack]) -> u64 {
     })
 }
 
-/// Removes the saved reports that the database of `site` has as well. Before it numbers them anew: after a power cut between the two it still has
+/// Removes the saved reports that the database of `site` has as well. Before it numbers them again: after a power cut between the two it still has
 /// them, and afterwards the saved ones would go to the hub under numbers that are others' there.
 pub(crate) fn forget_own(state_folder: &StateFolder, site: &SiteIdentity) {
     if let Err(error) = rescued::queued_again(state_folder, site) {

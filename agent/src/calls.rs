@@ -107,7 +107,7 @@ pub fn perform_or_wait(state: &Path, call: &Call) -> Result<Performer, AgentErro
                 };
                 let id = match placed {
                     Some(id) if exists(store.read(), id)? => id,
-                    // A service that was started anew has dropped what it found.
+                    // A service that was started again has dropped what it found.
                     _ => *placed.insert(place(store, call)?),
                 };
                 if let Some(answer) = answer_of(store, id)? {

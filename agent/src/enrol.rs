@@ -279,7 +279,7 @@ fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {
     Ok(Secrets::own_public_key(&state_folder.identities()).map_err(StateError::from)?)
 }
 
-/// The state folder for a site: with nothing of somebody else's in it, locked and closed to others; its settings; and whether
+/// The state folder for a site: with nothing of someone else's in it, locked and closed to others; its settings; and whether
 /// what lies in it shows that a site was here.
 fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig, bool), AgentError> {
     state_folder.check_unused()?;

@@ -31,7 +31,6 @@ pub(crate) mod copy;
 pub mod file;
 pub(crate) mod known;
 pub mod media;
-pub(crate) mod not_taken;
 pub mod parity;
 pub mod parts;
 pub mod plan;
@@ -41,6 +40,7 @@ pub mod refusals;
 mod room;
 mod set_aside;
 mod since;
+pub(crate) mod skipped_source;
 pub mod slip;
 pub mod visit;
 
@@ -166,7 +166,7 @@ fn verify_above(
         })
         .map_err(|error| refusal(&name, &error))?;
     published::refuse_second(&name, metadata, &acceptance)?;
-    let roots = metadata.taken();
+    let roots = metadata.fetched();
     if !source.brings(role) {
         let Stream {
             environment,
@@ -209,10 +209,10 @@ pub fn accept(
     if let Ok(ImportOutcome::AlreadyActive { .. } | ImportOutcome::Rests { .. }) = outcome
         && agent.rehearsal.is_none()
     {
-        refusals::taken_since(agent, source.name())?;
+        refusals::clear_refusals(agent, source.name())?;
     }
     let reported = outcome.as_ref().err();
-    let reported = reported.and_then(|error| refusals::to_tell(error, source.name()));
+    let reported = reported.and_then(|error| refusals::to_report(error, source.name()));
     // Of what bundle it was, where its metadata hold: read once more, and only for what is reported.
     let number = |agent: &Agent, source: &mut dyn BundleSource| {
         let offer = verify(agent, source).ok();
@@ -295,7 +295,7 @@ fn try_accept(
     let checked = active
         .filter(|_| !restored)
         .and_then(|active| intact::checked(&agent.state_folder, active.number));
-    copy::tell_damaged(number, blobs.drop_damaged(brought, checked)?);
+    copy::log_damaged(number, blobs.drop_damaged(brought, checked)?);
     since::build_on(agent, volume.as_ref(), &mut blobs)?;
     let pieces = (volume.as_ref(), parity.as_ref());
     let needed = copy::needed(agent, (&index, &offer.index), pieces, &blobs)?;

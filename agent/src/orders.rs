@@ -229,7 +229,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
             refused: true,
             ..OrderEffect::with_message(format!(
                 "the key {:.12} was approved under this site's name, this site's key is {own:.12}: \
-                 tell the centre, somebody may have enrolled in its place",
+                 tell the centre, someone may have enrolled in its place",
                 key.hex()
             ))
         },

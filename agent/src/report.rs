@@ -84,7 +84,7 @@ impl OnMedium {
         same.map_or(0, |(_, number)| *number)
     }
 
-    /// Forgets everything when what was written last is not there: somebody put another medium into this place.
+    /// Forgets everything when what was written last is not there: someone put another medium into this place.
     fn forget_if_exchanged(&mut self, media: &Media) {
         let request = self.request.as_ref().map(|(file, _)| file);
         let mut written = self.newest.iter().chain(request).chain(&self.former);
@@ -264,7 +264,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
             note_hub_clock(agent, hub_time_ms)?;
         }
         if agent.site.epoch != epoch {
-            // Numbered anew: all of it goes again.
+            // Numbered again: all of it goes again.
             after = 0;
         }
         sent.refused.extend(

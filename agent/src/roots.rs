@@ -32,7 +32,7 @@ impl<'a> Roots<'a> {
     }
 
     /// What was asked for, by file name.
-    pub fn taken(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn fetched(&self) -> BTreeMap<String, Vec<u8>> {
         self.seen.take()
     }
 }

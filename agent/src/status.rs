@@ -62,7 +62,7 @@ pub struct Status {
     /// The number of the bundle on which work is unfinished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<u64>,
-    /// Whether all that is unfinished of it is that its health is looked at.
+    /// Whether all that is unfinished of it is that its health is checked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watched: bool,
     /// How far that work has come, assignment by assignment.
@@ -122,7 +122,7 @@ pub struct Status {
     pub reports_last: u64,
     /// The last number that the hub acknowledged.
     pub reports_acknowledged: u64,
-    /// Why reports are numbered anew, if they are.
+    /// Why reports are renumbered, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renumbered: Option<String>,
     /// That this memory came from a backup.
@@ -225,7 +225,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
             index: g.index.to_string(),
             source: g.source,
             note: g.note.to_string(),
-            // What a backup left out, or somebody removed, is not here, whatever the database says.
+            // What a backup left out, or someone removed, is not here, whatever the database says.
             on_disk: g.whole && agent.state_folder.generation(g.number).is_dir(),
         })
         .collect();

@@ -348,7 +348,7 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
     }
     let text = reported(&site);
     assert!(
-        text.contains("takes no report of this site (revoked)"),
+        text.contains("accepts no reports of this site (revoked)"),
         "{text}"
     );
     let key = Arc::clone(&site.hub_key);

@@ -64,7 +64,7 @@ pub fn launch(state: &Path, is_service: bool, alive: &dyn Fn(&Heartbeat), say: &
     }
 }
 
-/// Starts the packaged program again, which looks at the slots anew. Returns only when that fails.
+/// Starts the packaged program again, which looks at the slots again. Returns only when that fails.
 pub fn again() -> AgentError {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let error = launch::again(&arguments);
@@ -197,7 +197,7 @@ pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
 }
 
 /// The full cycle by which a new agent shows that it works here: the memory is opened, brought to its schema and read, the active
-/// bundle is compared with this host, and a report of it is queued. Nothing is taken in, sent or applied anew.
+/// bundle is compared with this host, and a report of it is queued. Nothing is taken in, sent or applied again.
 ///
 /// # Errors
 /// Whatever does not work; the caller of this process goes back then.

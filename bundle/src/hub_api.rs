@@ -354,9 +354,9 @@ pub enum SiteStatus {
     Conflict,
     /// It runs the commit or a later one, and all is as desired.
     Confirmed,
-    /// Somebody expects it later, by a deadline that is not over.
+    /// Someone expects it later, by a deadline that is not over.
     Deferred,
-    /// Somebody changed on site what was applied.
+    /// Someone changed on site what was applied.
     Drifted,
     /// Applying or health failed.
     Failed,
@@ -384,7 +384,7 @@ pub enum SiteStatus {
     Stale,
     /// It does not report an assignment, or runs another config version.
     Unconfirmed,
-    /// Somebody allowed promotion without it.
+    /// Someone allowed promotion without it.
     Waived,
     /// It shows the commit by webhook alone, and no rule of the gate says that this counts.
     WebhookOnly,

@@ -167,7 +167,7 @@ pub struct ReconcilerSettings {
     pub drift: DriftPolicy,
 }
 
-/// What an agent does when it finds that somebody changed what it applied.
+/// What an agent does when it finds that someone changed what it applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriftPolicy {

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a name of ours and a size, or a foreign block of 512 bytes. What goes out: the one
 //! header that this name and size have, or which member a block announces. A foreign block is read by
-//! our own few lines, then written anew and compared byte for byte: a link, a device, an extension
+//! our own few lines, then written again and compared byte for byte: a link, a device, an extension
 //! header, an owner, a time or a second spelling of anything cannot get through. Names are parsed into
 //! [`Member`] and are never used as paths of a file system.
 

@@ -1,6 +1,6 @@
 //! Names that cross the gap, parsed once: relative file paths and plain names.
 //!
-//! What comes in: text that somebody else wrote. What goes out: a type that is safe to join to a
+//! What comes in: text that someone else wrote. What goes out: a type that is safe to join to a
 //! folder or to print. A [`RelativePath`] never leaves the folder that it is joined to, on any
 //! operating system, and a [`Name`] never needs quoting.
 

@@ -1,6 +1,6 @@
 //! Numbers that cross the gap: bundles, orders, reports, metadata versions. One bound for all of them.
 //!
-//! What comes in: an integer that somebody else wrote. What goes out: one that every reader, SQLite and
+//! What comes in: an integer that someone else wrote. What goes out: one that every reader, SQLite and
 //! every JSON parser included, holds exactly; beyond it parsing fails. What some programs hold as u64 and
 //! others as i64 or a double would compare differently in each of them.
 

@@ -1,7 +1,7 @@
 //! Reads a bundle as a stream: nothing is sought, nothing is trusted, and nothing but a verified index is decompressed.
 //!
 //! What comes in: foreign bytes of any length. What goes out, in three steps that a caller takes in
-//! order: the metadata files, for whoever knows the keys; the index, once somebody has verified its
+//! order: the metadata files, for whoever knows the keys; the index, once someone has verified its
 //! digest; each blob, handed to a [`BlobSink`] while it is hashed. A sink is asked to keep a blob only
 //! when its digest was right. Memory stays the same however large the bundle is (the index aside).
 //! Member names are compared with those that the index demands, and never reach a file system.
@@ -86,9 +86,9 @@ pub struct BundleReader<R> {
     forms: CompressedForms,
     /// The index as it travels, where that is compressed.
     index_compressed: Option<Vec<u8>>,
-    /// Which part it is, once somebody asked; a whole bundle is none.
+    /// Which part it is, once someone asked; a whole bundle is none.
     volume: OnceCell<Option<Volume>>,
-    /// Which parity part it is, once somebody asked.
+    /// Which parity part it is, once someone asked.
     parity: OnceCell<Option<Parity>>,
 }
 
@@ -154,7 +154,7 @@ impl<R: Read> BundleReader<R> {
     }
 
     /// Reads every blob of the index, in its order, into `sink`, and sees that nothing follows. Of a part that
-    /// somebody asked for with [`BundleReader::read_volume`] it reads the part's.
+    /// someone asked for with [`BundleReader::read_volume`] it reads the part's.
     ///
     /// # Errors
     /// [`ReadError`]; blobs that were committed before are right and may be kept.
@@ -342,7 +342,7 @@ impl<R: Read> BundleReader<R> {
     }
 
     /// A patch: it is never larger than what it makes, and has the digest that it states of itself, so that a damaged
-    /// one is not looked into.
+    /// one is not searched.
     fn patch(&mut self, blob: &Blob, bytes: u64, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
         let member = Member::Patch(blob.digest);
         let name = member.to_string();

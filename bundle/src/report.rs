@@ -47,7 +47,7 @@ pub struct Report {
     pub fleet: Name,
     /// The site.
     pub site: Name,
-    /// The life of the agent's store: a new random value when a store had to be made anew.
+    /// The life of the agent's store: a new random value when a store had to be made again.
     pub epoch: Name,
     /// 1, 2, 3 … within the epoch, without gaps.
     #[serde(deserialize_with = "number::one")]
@@ -104,7 +104,7 @@ pub enum ReportEvent {
         /// Why.
         reason: String,
     },
-    /// Somebody on site decided something.
+    /// Someone on site decided something.
     Decision {
         /// `approve`, `hold`, `release`, `rollback`.
         what: String,
@@ -327,7 +327,7 @@ impl StepResult {
 pub enum ComplianceStatus {
     /// As desired.
     Compliant,
-    /// Somebody changed it on site.
+    /// Someone changed it on site.
     Drifted,
     /// The reconciler failed.
     Failed,

@@ -278,7 +278,7 @@ pub enum WriteError {
         name: String,
     },
     /// Larger, or more files, than any reader takes.
-    #[error("`{member}` is {bytes}, readers take at most {max}")]
+    #[error("`{member}` is {bytes}, readers accept at most {max}")]
     TooLarge {
         /// The member.
         member: String,

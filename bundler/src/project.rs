@@ -137,7 +137,7 @@ pub struct Project {
     pub values: BTreeMap<Setting, Value>,
 }
 
-/// Why a key that somebody may well try is not one.
+/// Why a key that someone may well try is not one.
 fn refused(key: &str) -> Option<&'static str> {
     Some(match key {
         "passphrase" | "passphrase_file" => {

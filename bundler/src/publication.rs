@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 
 /// Where and how an environment is published.
 pub struct Publication<'a> {
-    /// Where it goes, as far as somebody chose.
+    /// Where it goes, as far as someone chose.
     pub target: TargetChoice<'a>,
     /// Whether what Kalypso wrote there counts as Outhaul's.
     pub adopt: bool,

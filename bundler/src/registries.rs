@@ -174,7 +174,7 @@ fn reference(image: &str) -> Result<ImageReference, ImageError> {
     image.parse().map_err(|error: ReferenceError| ImageError {
         message: error.to_string(),
         is_environment: false,
-        help: Some("write the image's name as a container runtime takes it".to_owned()),
+        help: Some("write the image's name as a container runtime accepts it".to_owned()),
     })
 }
 

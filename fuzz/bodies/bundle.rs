@@ -258,14 +258,14 @@ pub fn right_orders_are_accepted(bytes: &[u8]) -> bool {
 /// Parses a report; what is accepted must survive a round trip.
 pub fn report(bytes: &[u8]) {
     if let Ok(report) = Report::from_bytes(bytes) {
-        // Written anew it may be longer than it was, and then too long.
+        // Written again it may be longer than it was, and then too long.
         if let Ok(again) = Report::from_bytes(&report.to_bytes()) {
             assert_eq!(again, report);
         }
     }
 }
 
-/// Parses what a rendering was made of; what is accepted is accepted again when it is written anew.
+/// Parses what a rendering was made of; what is accepted is accepted again when it is written again.
 pub fn explanation(bytes: &[u8]) {
     if let Ok(document) = PlatformExplanation::read(bytes) {
         let text = serde_json::to_vec(&document).unwrap_or_default();

@@ -126,7 +126,7 @@ fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubErr
     ))
 }
 
-/// The time at which `what` ends, as somebody wrote it.
+/// The time at which `what` ends, as someone wrote it.
 ///
 /// # Errors
 /// [`HubError::Usage`] when it is not a time, past, or too far away.

@@ -50,7 +50,7 @@ pub fn settings(path: &Path) -> Result<AlertSettings, HubError> {
     let settings = AlertSettings::parse(path, &text).map_err(|error| usage(&error))?;
     for secret in settings.secret_files() {
         match durable::read_secret(secret, MAX_FILE_BYTES) {
-            // It is read anew for each message, and may come later.
+            // It is read again for each message, and may come later.
             Err(error) if error.is_missing() => {}
             found => drop(found?),
         }
@@ -58,7 +58,7 @@ pub fn settings(path: &Path) -> Result<AlertSettings, HubError> {
     Ok(settings)
 }
 
-/// Looks once; returns how many alerts were added. Somebody else who looked at something newer is right.
+/// Looks once; returns how many alerts were added. Someone else who looked at something newer is right.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
@@ -344,7 +344,7 @@ mod tests {
             page.contains(pill) && page.contains("from dev to stage"),
             "{page}"
         );
-        insta::assert_snapshot!(told[0].now.message, @"its gates decide nothing: the store holds a value that cannot be read: rules of the step from dev to stage; update this hub where a newer one wrote that, or restore a backup; sites and other environments are looked at");
+        insta::assert_snapshot!(told[0].now.message, @"its gates decide nothing: the store holds a value that cannot be read: rules of the step from dev to stage; update this hub where a newer one wrote that, or restore a backup; sites and other environments are checked");
     }
 
     #[test]

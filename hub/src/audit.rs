@@ -73,7 +73,7 @@ pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
         let format = match session.removals(1)?.is_empty() {
             _ if session.has_checks()? => FORMAT_7,
             _ if session.has_lost_texts()? => FORMAT_6,
-            _ if session.has_said_of_clock()? => FORMAT_5,
+            _ if session.has_clock_statement()? => FORMAT_5,
             _ if session.has_registered_again()? => FORMAT_4,
             true => FORMAT,
             false => FORMAT_3,

@@ -85,7 +85,7 @@ pub enum HubError {
     #[error(transparent)]
     Ingest(#[from] IngestError),
     /// The page cannot be made: a defect of this program.
-    #[error("the page cannot be made")]
+    #[error("the page cannot be rendered")]
     Page(#[from] minijinja::Error),
     /// The server cannot serve.
     #[error("cannot {doing}")]
@@ -218,12 +218,12 @@ impl Classified for HubError {
             }
             Self::Enrol { source, .. } => match source.as_ref() {
                 EnrolError::OtherKey { .. } | EnrolError::OtherStream { .. } => {
-                    "ask the site's people whether they set it up anew; if they did, repeat with \
+                    "ask the site's people whether they set it up again; if they did, repeat with \
                      `--replace`"
                 }
                 EnrolError::KitUsed { .. } => {
                     "whoever wrote this request has the site's kit: ask the site's people; a machine that \
-                     was set up anew gets a new kit (`outhaul site enrol` at the centre); nothing was \
+                     was set up again gets a new kit (`outhaul site enrol` at the centre); nothing was \
                      changed"
                 }
                 EnrolError::Proof(_) | EnrolError::TokenShown => {
@@ -232,7 +232,7 @@ impl Classified for HubError {
                 }
                 EnrolError::KeyOfOther { .. } => {
                     "every machine makes its own key: the state folder of that site's machine was copied. Set this \
-                     machine up anew with its own kit, and see which of the two is to stay"
+                     machine up again with its own kit, and see which of the two is to stay"
                 }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return error.help(),
@@ -263,7 +263,7 @@ impl Classified for HubError {
             }
             Self::State(StateError::Unfinished { .. }) => "run `outhaul-hub init` again",
             Self::State(StateError::OtherKey { .. }) => {
-                "sites take acknowledgements of the key in their kits only: bring that key back, as \
+                "sites accept acknowledgements of the key in their kits only: bring that key back, as \
                  `hub.key` or as the credential; nothing was changed"
             }
             Self::State(StateError::Key(KeyError::File(error))) if error.is_missing() => {

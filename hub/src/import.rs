@@ -82,7 +82,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Whether there was nothing to take in, and nothing new was refused either.
+    /// Whether there was nothing to import, and nothing new was refused either.
     pub fn is_nothing(&self) -> bool {
         self.bundles.is_empty()
             && self.requests.is_empty()
@@ -220,7 +220,7 @@ fn import_place(
     if !write_acks || sites.is_empty() {
         return Ok(());
     }
-    // A folder of somebody is read like any other, and nothing is written into it.
+    // A folder of someone is read like any other, and nothing is written into it.
     if let Err(refused) = refuse_place(&folder.media) {
         done.acks_problem = Some(refused.to_string());
         return Ok(());
@@ -252,7 +252,7 @@ pub fn write_acks(
     write_acks_to(hub, &media, only, now_ms)
 }
 
-/// Refuses a folder of somebody as one that acknowledgements are written into. A link to a stick is one more name of it.
+/// Refuses a folder of someone as one that acknowledgements are written into. A link to a stick is one more name of it.
 fn refuse_place(media: &Media) -> Result<(), PlaceRefused> {
     outhaul_place::refuse_folder(&outhaul_kit::belongs::resolved(media.path()))
 }

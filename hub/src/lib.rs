@@ -8,7 +8,7 @@
 //!
 //! What comes in: bundles, enrolment requests and reports, each verified before a row is written. What
 //! goes out: acknowledgements signed by the hub's key, a page, JSON, and gate decisions. Observations
-//! are only ever added, and old ones removed where somebody asks for it (`retention`); the current state follows from them. The gate is a pure function and is
+//! are only ever added, and old ones removed where someone asks for it (`retention`); the current state follows from them. The gate is a pure function and is
 //! closed unless the sites that should have reported did, and recently, and well.
 //! It never trusts the transport by which a byte came, and never changes what a site reported.
 #![expect(

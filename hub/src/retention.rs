@@ -56,7 +56,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What somebody asks for at the command line, without pauses.
+    /// What someone asks for at the command line, without pauses.
     pub fn by_hand(days: u32, by: &str) -> Self {
         Self {
             days,
@@ -72,7 +72,7 @@ impl Rule {
         format!("older than {} days", self.days)
     }
 
-    /// That somebody has this removed.
+    /// That someone has this removed.
     pub(crate) fn entry(&self, what: &str, now_ms: i64) -> AccessEntry {
         AccessEntry {
             id: 0,
@@ -180,7 +180,7 @@ pub fn remove(
 
 /// The moment from which the age of reports is counted: the clock, but at most a day after the newest report on record came in. By a
 /// clock that is ahead all of them would be old; counted too early, they go later.
-fn counted_from(session: &Session<'_>, now_ms: i64) -> Result<i64, StoreError> {
+fn age_reference_ms(session: &Session<'_>, now_ms: i64) -> Result<i64, StoreError> {
     let newest = session.newest_received_ms()?;
     Ok(newest.map_or(now_ms, |newest| now_ms.min(newest.saturating_add(DAY_MS))))
 }
@@ -198,7 +198,7 @@ impl<'a> Work<'a> {
         }
         let (counted_ms, mut moments, decision, soaks) = store.read(|session| {
             let soaks = session.longest_soaks()?;
-            let counted_ms = counted_from(session, now_ms)?;
+            let counted_ms = age_reference_ms(session, now_ms)?;
             let (moments, decision) = (session.gate_moments(0)?, session.newest_decision()?);
             Ok::<_, StoreError>((counted_ms, moments, decision, soaks))
         })?;

@@ -69,7 +69,7 @@ const CLOCK_EVERY: Duration = Duration::from_secs(60);
 /// Where and how to listen.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Address and port; port 0 takes a free one.
+    /// Address and port; port 0 means a free one.
     pub listen: SocketAddr,
     /// Certificate chain and key, both PEM files; plain HTTP without.
     pub tls: Option<(PathBuf, PathBuf)>,

@@ -1,4 +1,4 @@
-//! Audit exports of the real program, recomputed; and each way to change one, by somebody with the hub's own key.
+//! Audit exports of the real program, recomputed; and each way to change one, by someone with the hub's own key.
 
 use std::fs;
 
@@ -157,7 +157,7 @@ fn a_verdict_that_was_changed() {
         "decision 1 is not what its digest was made of",
     );
 
-    // Whoever writes the chain anew as well is found out by the evidence.
+    // Whoever writes the chain again as well is found out by the evidence.
     let mut lines = exported(&hub, "b");
     let mut previous = String::new();
     for at in at(&lines, "decision") {
@@ -271,7 +271,7 @@ fn a_bundle_that_another_fleet_signed() {
     says(&audited(&other, &lines), "does not hold under the root");
 }
 
-/// The decisions with another text, and the chain made anew: whoever has the hub's key can do that much.
+/// The decisions with another text, and the chain made again: whoever has the hub's key can do that much.
 fn rewritten(lines: &mut [String], change: impl Fn(i64, String) -> String) {
     let mut previous = String::new();
     for at in at(lines, "decision") {

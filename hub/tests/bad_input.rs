@@ -193,16 +193,16 @@ fn a_request_of_another_fleet_or_key_is_refused() {
         );
     }
     // A new kit.
-    let anew = centre.site("drone-1", &stream);
-    let request = anew.request_with("a second token");
-    let output = add(&request, &id(&anew), &[]);
+    let again = centre.site("drone-1", &stream);
+    let request = again.request_with("a second token");
+    let output = add(&request, &id(&again), &[]);
     assert_eq!(code(&output), 4);
     assert!(
         stderr(&output).contains("`--replace`"),
         "{}",
         stderr(&output)
     );
-    assert_eq!(code(&add(&request, &id(&anew), &["--replace"])), 0);
+    assert_eq!(code(&add(&request, &id(&again), &["--replace"])), 0);
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn soak_counts_from_the_first_report_of_the_unbroken_run() {
     };
     age(2);
     assert_eq!(gate(&hub, soak).0, 0);
-    // Drift for a moment begins it anew.
+    // Drift for a moment begins it again.
     report(&hub, &centre, site, C::Drifted);
     report(&hub, &centre, site, C::Compliant);
     assert_eq!(gate(&hub, soak).0, 1);
@@ -283,7 +283,7 @@ fn a_pipeline_asks_with_rules_and_what_it_cannot_ask_is_told_in_json() {
     let (status, answer) = post("/api/v1/gate");
     assert_eq!(status, 405, "{answer}");
     serde_json::from_value::<ErrorAnswer>(answer).unwrap();
-    // Only what a caller with a token asks with is remembered: then it counts for everybody.
+    // Only what a caller with a token asks with is remembered: then it counts for everyone.
     assert_eq!(ask("").1["verdict"], "open");
     let bearer = format!("Authorization: Bearer {}\r\n", token.as_str().unwrap());
     let path = format!(

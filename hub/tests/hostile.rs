@@ -95,7 +95,7 @@ fn junk_requests_fill_their_own_room_and_one_command_forgets_them() {
         "{}",
         last.1
     );
-    // A kit that was announced and a file that somebody brings are let in all the same.
+    // A kit that was announced and a file that someone brings are let in all the same.
     let expected = centre.site("drone-1", &stream);
     let kit = expected.enrolment(TOKEN).hex();
     hub.json(&["site", "expect", "drone-1", "--kit", &kit]);
@@ -229,7 +229,7 @@ fn liveness_waits_for_no_query_and_no_writer() {
     ];
     let server = hub.serve_in(&["--open-reading"], &message);
     let address = server.address();
-    // Somebody writes for as long as it takes, and twelve clients ask for the page all the time.
+    // Someone writes for as long as it takes, and twelve clients ask for the page all the time.
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

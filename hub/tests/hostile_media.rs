@@ -1,4 +1,4 @@
-//! Sticks that somebody prepared to do harm to a hub: nothing outside them is touched, nothing waits for
+//! Sticks that someone prepared to do harm to a hub: nothing outside them is touched, nothing waits for
 //! them, each entry that cannot be used is named, and what is good on them is taken in.
 
 use std::fs;
@@ -114,7 +114,7 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
         "d.outhaul: unusable-entry: it is a FIFO",
         "e.reports: unusable-entry: it is a symbolic link",
         "\\u{1b}[2J.reports",
-        "everything else was taken in",
+        "everything else was imported",
     ];
     assert_reports(&output, 1, &words);
     assert!(!stderr(&output).contains('\u{1b}'));

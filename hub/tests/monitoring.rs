@@ -297,7 +297,7 @@ fn every_panel_and_every_rule_says_in_prometheus_what_the_hub_says() {
         rows => panic!("{title}: {rows:?}"),
     };
     assert_eq!(one("Sites"), 4.0);
-    assert_eq!(one("Need somebody"), states["failed"] + states["drifted"]);
+    assert_eq!(one("Need someone"), states["failed"] + states["drifted"]);
     assert_eq!(
         (one("Never reported"), one("Silent for three days")),
         (1.0, 0.0)

@@ -206,7 +206,7 @@ fn what_the_settings_take_away_is_gone_after_a_restart_and_a_name_stays_with_who
     logged_in(&mut ann, &gitea, "ann", &url);
     logged_in(&mut bob, &gitea, "bob", &url);
 
-    // Bob gets Ann's name at the provider: he does not get it here until somebody frees it.
+    // Bob gets Ann's name at the provider: he does not get it here until someone frees it.
     for (who, name) in [("ann", "anna"), ("bob", "ann")] {
         let rename = format!("POST /api/v1/admin/users/{who}/rename");
         let by = if who == "ann" { "ann" } else { "anna" };
@@ -217,7 +217,7 @@ fn what_the_settings_take_away_is_gone_after_a_restart_and_a_name_stays_with_who
     let refused = renamed.led_to(&back);
     assert_eq!(refused.status, 403);
     for words in [
-        "<code>oidc:ann</code> is somebody else",
+        "<code>oidc:ann</code> is someone else",
         "person forget oidc:ann",
     ] {
         assert!(refused.body.contains(words), "{}", refused.body);
@@ -274,7 +274,7 @@ fn what_the_settings_take_away_is_gone_after_a_restart_and_a_name_stays_with_who
     let failed = other.get(&format!("{url}/login/oidc"));
     assert_eq!(failed.status, 502);
     for words in [
-        "The provider cannot be asked: ",
+        "The provider cannot be reached: ",
         "log in with a token",
         "Tokens go on working",
     ] {
@@ -383,7 +383,7 @@ fn another_browsers_answer_another_sites_page_and_an_open_redirect_begin_nothing
         (303, "/login?next=%2Fsites")
     );
     assert!(led.all("set-cookie").is_empty());
-    // Without a cookie nobody is locked out, however often somebody leads here.
+    // Without a cookie nobody is locked out, however often someone leads here.
     for _ in 0..30 {
         assert_eq!(Browser::default().led_to(&hers).status, 403);
     }

@@ -13,7 +13,7 @@ fn a_wrong_settings_file_stops_the_start_with_its_place_and_nobody_is_asked() {
     let (hub, _, _) = world(&[]);
     let secret = hub.secret("secret", "s\n");
     let file = hub.path("oidc.yaml");
-    // A port at which nobody listens: that is found out when somebody logs in.
+    // A port at which nobody listens: that is found out when someone logs in.
     let good = format!(
         "issuer: http://127.0.0.1:{}\nclientId: hub\nclientSecretFile: {}\nhub: http://127.0.0.1:8420\nname: sub\ngrants:\n\
          - {{claim: sub, values: ['7'], scopes: [read]}}\n",

@@ -326,7 +326,7 @@ fn a_password_comes_from_a_file_or_the_environment_and_a_wrong_one_is_said() {
         command.envs(variable.map(|password| ("PGPASSWORD", password)));
         command.output().unwrap()
     };
-    // The signal is taken when it is: until then everybody is let in, and no state is made by asking for the wrong database.
+    // The signal is taken when it is: until then everyone is let in, and no state is made by asking for the wrong database.
     let absent = server.address("absent");
     let is_closed =
         |_: &i32| stderr(&run(&absent, Some("wrong"))).contains("password authentication failed");
@@ -421,7 +421,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
     let before = reported(&hub);
     let file = hub.state().join("hub.db");
 
-    // Not into a database of somebody else.
+    // Not into a database of someone else.
     let other = server.database();
     let stranger = Hub::new();
     let strange = Centre::new();

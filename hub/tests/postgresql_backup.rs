@@ -173,7 +173,7 @@ fn a_clock_apart_from_that_of_the_databases_server_is_told_before_a_gate_is_clos
         (-360_000, true),
         (360_000, true),
     ] {
-        let told = outhaul_hub::view::clock::told(&mut store, now_ms() + apart_ms).unwrap();
+        let told = outhaul_hub::view::clock::check(&mut store, now_ms() + apart_ms).unwrap();
         let said = told.map_or_else(String::new, |odd| odd.text);
         assert_eq!(
             said.contains(", and that of the database's server "),

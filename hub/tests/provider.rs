@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::access::Answer;
 
-/// The password of everybody.
+/// The password of everyone.
 const PASSWORD: &str = "correct horse battery";
 
 /// A port that is free.
@@ -172,7 +172,7 @@ impl Gitea {
         }
     }
 
-    /// Its answer to what somebody asks of its API.
+    /// Its answer to what someone asks of its API.
     #[track_caller]
     pub fn api(&self, who: &str, line: &str, body: &Value) -> Value {
         let (method, path) = line.split_once(' ').unwrap();
@@ -298,7 +298,7 @@ impl Browser {
         );
         let asked = self.get(address);
         if asked.status != 200 {
-            // It remembers that somebody agreed.
+            // It remembers that someone agreed.
             return asked.header("location").to_owned();
         }
         let names = ["client_id", "state", "scope", "nonce", "redirect_uri"];

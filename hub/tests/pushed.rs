@@ -122,12 +122,8 @@ fn a_collector_that_refuses_lies_or_is_gone_is_said_once_and_gets_no_secret_else
     let said = fs::read_to_string(&log).unwrap();
     let count = |words: &str| said.matches(words).count();
     // It ends with the one that was taken, and begins again.
-    assert_eq!(count("metrics are not taken by the collector"), 2, "{said}");
-    assert_eq!(
-        count("metrics are taken by the collector again"),
-        1,
-        "{said}"
-    );
+    assert_eq!(count("the collector does not accept metrics"), 2, "{said}");
+    assert_eq!(count("the collector accepts metrics again"), 1, "{said}");
     assert!(said.contains("400 Bad Request: so it is"), "{said}");
     assert!(!said.contains("a-secret"), "{said}");
 }

@@ -112,7 +112,7 @@ fn half_a_year_later() -> (Hub, Centre, Vec<Site>) {
     report(&hub, &centre, &mut sites[1], C::Failed);
     assert_eq!(gate(&hub, "{}").0, 1);
     let later_ms = now_ms() + 200 * DAY_MS;
-    // Somebody reports then: without that the hub's clock may as well be wrong.
+    // Someone reports then: without that the hub's clock may as well be wrong.
     take(
         &hub,
         &sites[0].fleet.clone(),
@@ -260,7 +260,7 @@ fn an_export_cannot_hide_a_report_as_one_that_is_no_longer_kept() {
     fewer.remove(at(&lines, "removed")[0]);
     says(
         &audited(&centre, &sealed(&hub, fewer)),
-        "reports were taken out of it",
+        "reports were removed from it",
     );
     // The newest report, which failed, replaced by a range.
     let change = |line: &str, by: fn(&mut u64, &mut u64)| -> String {

@@ -221,6 +221,63 @@ fn one_gate_over_an_agent_and_a_webhook_counts_the_second_only_where_a_rule_says
     assert!(text.contains(r#""via":"webhook""#), "{text}");
 }
 
+/// Registers `store-7` of Flux, with `more` words.
+fn again(
+    hub: &Hub,
+    cluster_type: &str,
+    object: &str,
+    record: &str,
+    more: &[&str],
+) -> std::process::Output {
+    let of = [
+        "site",
+        "webhook",
+        "store-7",
+        "--sender",
+        "flux",
+        "--environment",
+        "dev",
+    ];
+    let at = [
+        "--cluster-type",
+        cluster_type,
+        "--repository",
+        "r",
+        "--record",
+        record,
+        "--object",
+        object,
+    ];
+    hub.run(&[&of[..], &at, more].concat())
+}
+
+#[test]
+fn a_registration_that_is_refused_leaves_the_one_before() {
+    let (hub, _, _) = world(&[]);
+    let record = up();
+    let secret = flux_site(&hub, "store-7", &record);
+    let object = format!("{OBJECT}=drone");
+    for (expected, cluster_type, object, says) in [
+        (1, "drone", object.as_str(), "is registered already"),
+        (2, "lorry", &object, "no bundle of dev/lorry"),
+        (
+            2,
+            "drone",
+            "Application/argocd/platform=",
+            "is not a `Kustomization` or `HelmRelease`",
+        ),
+    ] {
+        let refused = again(&hub, cluster_type, object, &record, &[]);
+        assert_eq!(code(&refused), expected, "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
+    }
+    let server = hub.serve(&[]);
+    assert_eq!(
+        send(&server, "store-7", &secret, &well("store-7", 0)).0,
+        200
+    );
+}
+
 #[test]
 fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing() {
     let (hub, _, _) = world(&[]);
@@ -304,41 +361,9 @@ fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing
     assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
 
     // A new secret: the one before shows nothing any more.
-    let again = |cluster_type: &str, object: &str, more: &[&str]| {
-        let of = [
-            "site",
-            "webhook",
-            "store-7",
-            "--sender",
-            "flux",
-            "--environment",
-            "dev",
-            "--cluster-type",
-            cluster_type,
-        ];
-        let at = ["--repository", "r", "--record", &record, "--object", object];
-        hub.run(&[&of[..], &at, more].concat())
-    };
     let object = format!("{OBJECT}=drone");
-    for (expected, cluster_type, object, says) in [
-        (1, "drone", object.as_str(), "is registered already"),
-        (2, "lorry", &object, "no bundle of dev/lorry"),
-        (
-            2,
-            "drone",
-            "Application/argocd/platform=",
-            "is not a `Kustomization` or `HelmRelease`",
-        ),
-    ] {
-        let refused = again(cluster_type, object, &[]);
-        assert_eq!(code(&refused), expected, "{}", stderr(&refused));
-        assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
-    }
-    assert_eq!(
-        send(&server, "store-7", &secret, &well("store-7", 0)).0,
-        200
-    );
-    assert_eq!(code(&again("drone", &object, &["--replace"])), 0);
+    let replaced = again(&hub, "drone", &object, &record, &["--replace"]);
+    assert_eq!(code(&replaced), 0, "{}", stderr(&replaced));
     let (status, _) = send(&server, "store-7", &secret, &well("store-7", 0));
     assert_eq!(status, 401);
     // Revoked: refused in words.

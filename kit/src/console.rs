@@ -178,7 +178,7 @@ pub fn left_out(count: u64) {
     with(|session| session.left_out = Some(count).filter(|count| *count > 0));
 }
 
-/// A finding about what somebody wrote, with its place, as JSON.
+/// A finding about what someone wrote, with its place, as JSON.
 pub fn finding(value: Value) {
     with(|session| {
         if !session.findings.contains(&value) {
@@ -226,10 +226,10 @@ pub fn stage<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// How long somebody else may take before a person is informed that it is waited for.
+/// How long someone else may take before a person is informed that it is waited for.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// Does what waits for somebody else. When that takes long, `says` is printed once meanwhile.
+/// Does what waits for someone else. When that takes long, `says` is printed once meanwhile.
 pub fn waiting<T>(says: &str, work: impl FnOnce() -> T) -> T {
     let (done, wait) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a child that was started in a separate group (`CommandExt::process_group(0)`) and of which the status
 //! was not taken yet. What goes out: a signal to its whole group. Once the status is taken the number may belong to
-//! somebody else: nothing is sent to it by then.
+//! someone else: nothing is sent to it by then.
 
 use std::io;
 use std::process::Child;

@@ -77,7 +77,7 @@ pub struct Listing {
 }
 
 /// By what a changed file shows. What unpacks or synchronises files sets their time as it likes: the time
-/// of the change itself is the kernel's. Not the inode: on FAT its number is made up anew whenever the
+/// of the change itself is the kernel's. Not the inode: on FAT its number is made up again whenever the
 /// file was out of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Marks {

@@ -9,7 +9,7 @@ use crate::heartbeat::Heartbeat;
 
 pub use sd_notify::NotifyState;
 
-/// How often somebody who is not watched looks at the pulse.
+/// How often someone who is not watched looks at the pulse.
 const UNWATCHED: Duration = Duration::from_secs(3600);
 
 /// Notifies the service manager.

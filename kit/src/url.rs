@@ -156,7 +156,7 @@ pub fn commit_of(revision: &str) -> Option<String> {
 /// What to write instead.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "write an IP address and a port, such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420; a port is a number up to 65535, and 0 takes a \
+        "write an IP address and a port, such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420; a port is a number up to 65535, and 0 means a \
          free one"
             .to_owned()
     })

@@ -1,7 +1,7 @@
 //! Ceremonies: changing which signatures count, with keys that may lie in different places.
 //!
 //! What comes in: changes, and the keys that are here. What goes out: the next root metadata, published
-//! together with whatever must be signed anew because of it, or a request for the signatures that
+//! together with whatever must be signed again because of it, or a request for the signatures that
 //! are still missing. A root counts when enough of the old *and* of the new root keys signed it.
 //! Private keys that no longer count stay where they are: destroying them is a person's act.
 
@@ -306,7 +306,7 @@ impl Fleet {
         })
     }
 
-    /// Publishes a new root and, in the same step, what its new keys must sign anew.
+    /// Publishes a new root and, in the same step, what its new keys must sign again.
     fn publish_root(
         &self,
         published: &PublishedRoles,

@@ -98,7 +98,7 @@ pub(crate) enum Failure {
     Usage(String),
 }
 
-/// Done, or waiting for somebody else's signature.
+/// Done, or waiting for someone else's signature.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CommandOutcome {
     Done,

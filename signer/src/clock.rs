@@ -83,7 +83,7 @@ impl LowerBound {
         self.keep_ahead(hub.max(self.at()));
     }
 
-    /// Begins anew at `signed`, as the boot clock stands: the key that signed what was trusted before does
+    /// Begins again at `signed`, as the boot clock stands: the key that signed what was trusted before does
     /// not count any more.
     pub fn restart(&mut self, signed: Timestamp) {
         self.at = signed;

@@ -309,7 +309,7 @@ impl Fleet {
         }
     }
 
-    /// Refuses marks far above what is signed: somebody wrote them, and no site could ever be sent something newer than what would
+    /// Refuses marks far above what is signed: someone wrote them, and no site could ever be sent something newer than what would
     /// be signed above them.
     fn plausible(&self, marks: Marks) -> Result<Marks, FleetError> {
         let published = self.published()?;

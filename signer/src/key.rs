@@ -76,7 +76,7 @@ pub enum KeyError {
         /// Its mode.
         mode: u32,
     },
-    /// Somebody else owns the file, and can put another passphrase into it.
+    /// Someone else owns the file, and can put another passphrase into it.
     #[error(
         "`{}` belongs to another user (number {owner}): whoever that is can read and change it\nhelp: make one that belongs \
          to the user that runs this command, or to root, with mode 0600", path.display()

@@ -92,7 +92,7 @@ pub enum PublishedElsewhere {
     /// A change of the fleet's keys that is not on record here.
     #[error(
         "`{place}` has root metadata version {version} beside this fleet's, which the fleet's folder here does not have: another copy of \
-         the fleet publishes there, or somebody else has its keys; nothing was written there"
+         the fleet publishes there, or someone else has its keys; nothing was written there"
     )]
     UnknownRoot {
         /// The folder or URL.
@@ -103,7 +103,7 @@ pub enum PublishedElsewhere {
     /// This fleet's keys signed something newer, which is not on record here.
     #[error(
         "`{place}` has a newer publication: its `metadata/timestamp.json` is version {there}, signed with this fleet's keys, and the \
-         fleet's folder here has published version {here}: another copy of the fleet publishes there, or somebody else has its keys; \
+         fleet's folder here has published version {here}: another copy of the fleet publishes there, or someone else has its keys; \
          nothing was written there"
     )]
     Newer {
@@ -117,7 +117,7 @@ pub enum PublishedElsewhere {
     /// This fleet's keys signed another publication of the version on record here.
     #[error(
         "`{place}` has another publication: its `metadata/timestamp.json` is version {version} as in the fleet's folder here, signed \
-         with this fleet's keys, with other content: two copies of this fleet sign, or somebody else has its keys; nothing was written \
+         with this fleet's keys, with other content: two copies of this fleet sign, or someone else has its keys; nothing was written \
          there"
     )]
     Split {
@@ -374,7 +374,7 @@ mod tests {
         assert!(matches!(found, Outdated::Stream), "{found}");
         files = bundle(&fleet).1;
         assert!(fleet.outdated(&role, &files).unwrap().is_none());
-        // Nothing is signed anew for a stream that was ended.
+        // Nothing is signed again for a stream that was ended.
         change(StreamChange::End).unwrap();
         assert!(fleet.outdated(&role, &files).unwrap().is_none());
     }

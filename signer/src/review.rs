@@ -83,7 +83,7 @@ pub enum ReviewError {
     Request(#[from] RequestError),
 }
 
-/// Do not sign: somebody else has to be asked first.
+/// Do not sign: someone else has to be asked first.
 const ASK: &str = "do not sign; ask the other keys' holders who made this request";
 
 pub(crate) fn refuse<T>(problem: impl Into<String>) -> Result<T, ReviewError> {

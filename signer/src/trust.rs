@@ -104,7 +104,7 @@ pub struct Acceptance {
     /// The new floors: the version of each role by its name without `.json`, `root` included.
     pub versions: BTreeMap<String, u64>,
     /// Whether the fleet's root took the key away that signed the times that were trusted so far: the
-    /// lower bound begins anew at `signed_at`, which is how a fleet undoes what a wrong clock signed.
+    /// lower bound begins again at `signed_at`, which is how a fleet undoes what a wrong clock signed.
     pub time_restarts: bool,
     /// Whether a role has expired. Blocks a new install; the running bundle is not affected, and the state is kept.
     pub expired: bool,

@@ -255,11 +255,11 @@ fn a_stream_that_needs_two_signatures_is_countersigned_elsewhere() {
     let signed = sign(&fleet, "dev", 2).unwrap();
     fleet.commit(&signed).unwrap();
     assert_eq!(fleet.answers().len(), before.len() + 1);
-    // What was signed since a fleet was opened is known to who opens it anew.
-    let anew = Fleet::open(dir.path()).unwrap();
-    let roles: Vec<&str> = anew.roles_of("dev").collect();
+    // What was signed since a fleet was opened is known to who opens it again.
+    let again = Fleet::open(dir.path()).unwrap();
+    let roles: Vec<&str> = again.roles_of("dev").collect();
     assert_eq!(roles, [site.role.as_str()]);
-    assert_eq!(anew.roles_of("prod").count(), 0);
+    assert_eq!(again.roles_of("prod").count(), 0);
     assert!(fleet.status().unwrap().waiting.is_empty());
     assert_eq!(site.import(&files(&signed)).unwrap().number, 2);
 }

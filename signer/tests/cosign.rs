@@ -1,6 +1,6 @@
 //! What a co-signer is shown and what stops a co-signer: the real program, and requests that lie.
 //!
-//! What comes in: a fleet with a root of 2 of 3 keys, and what somebody who has the fleet's folder and one of
+//! What comes in: a fleet with a root of 2 of 3 keys, and what someone who has the fleet's folder and one of
 //! the keys can write. What must come out: an honest change with every key by id, name and holder; of all
 //! others no answer, whoever is asked.
 
@@ -20,7 +20,7 @@ use crate::fleet::secret;
 
 const REQUEST: &str = "2.root.json.request";
 
-/// A fleet of 2 of 3 root keys; `vault.pem` is the second, of somebody else; `mine.json` is that person's root.
+/// A fleet of 2 of 3 root keys; `vault.pem` is the second, of someone else; `mine.json` is that person's root.
 fn fleet_of_three(at: &Path) -> Fleet {
     run(at, 0, "init fleet --root-keys 3 --root-threshold 2");
     let fleet = Fleet::open(&at.join("fleet")).unwrap();
@@ -121,7 +121,7 @@ fn a_root_whose_keys_were_all_replaced_stops_every_cosigner() {
     for count in [2, 3] {
         let mut root = next_root(&fleet);
         for (place, key) in thief.iter().enumerate().take(count) {
-            // Sorted anew each time: the old keys that are left are looked for.
+            // Sorted again each time: the old keys that are left are looked for.
             let old = root_of(&fleet);
             let ids = &root.roles["root"].keyids;
             let left = ids.iter().position(|id| old.keys.contains_key(id)).unwrap();

@@ -70,7 +70,7 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
         (Some(3), true),
         "{printed}"
     );
-    // An answer that somebody copied into the fleet's folder.
+    // An answer that someone copied into the fleet's folder.
     assert_eq!(signer("root fleet add-key vault.pub").0, Some(0));
     assert_eq!(signer("root fleet threshold 2").0, Some(1));
     let answer = dir.path().join("fleet/requests/x.answer");

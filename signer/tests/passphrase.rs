@@ -91,7 +91,7 @@ fn a_wrong_old_or_a_weak_new_passphrase_changes_no_key() {
         at.join("fleet/keys").join(name)
     };
     other
-        .save(&path, &Secret::new("somebody else's passphrase".to_owned()))
+        .save(&path, &Secret::new("someone else's passphrase".to_owned()))
         .unwrap();
     let before = keys(at);
     run(at, 4, "passphrase fleet --new-passphrase-file new");

@@ -1,6 +1,6 @@
 //! A passphrase typed at a terminal, and the floor under new ones: the real program on a real pseudo-terminal.
 //!
-//! What comes in: what somebody types. What must come out: keys that open with it, nothing of it on the screen,
+//! What comes in: what someone types. What must come out: keys that open with it, nothing of it on the screen,
 //! the terminal as it was; and without a terminal no question at all.
 
 use std::fs::File;

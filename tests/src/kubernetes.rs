@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const PORTS: u32 = 5;
 /// Whoever may do everything.
 pub const ADMIN: &str = "admin";
-/// Somebody with no right at all, until a role gives one.
+/// Someone with no right at all, until a role gives one.
 pub const GUEST: &str = "guest";
 
 /// An API server and its database.
@@ -210,7 +210,7 @@ impl ApiServer {
         Ok(this)
     }
 
-    /// Starts the server for the first time. A port that was free may be somebody else's by now: other tests listen meanwhile.
+    /// Starts the server for the first time. A port that was free may be someone else's by now: other tests listen meanwhile.
     fn on_some_port(&mut self) -> Result<()> {
         let mut tries = 1;
         while let Err(error) = self.go_on() {
@@ -368,7 +368,7 @@ impl ApiServer {
         Ok(value)
     }
 
-    /// Applies the object in `text` at `path`, as somebody with `kubectl`.
+    /// Applies the object in `text` at `path`, as someone with `kubectl`.
     ///
     /// # Errors
     /// When the server refuses.
@@ -387,7 +387,7 @@ impl ApiServer {
         run_expecting(&mut command, 0).map(drop)
     }
 
-    /// Changes an object as somebody else, called `manager`.
+    /// Changes an object as someone else, called `manager`.
     ///
     /// # Errors
     /// When the server refuses.

@@ -81,7 +81,7 @@ const NEWS: [&str; 9] = [
 const ASIDE: [&str; 3] = [
     "floors raised",
     "the hub acknowledged",
-    "reports are numbered anew",
+    "reports are renumbered",
 ];
 
 /// The sentences that are compared.
@@ -184,7 +184,7 @@ fn claimed(printed: &str) -> Option<(&'static str, Scope)> {
         .find(|(sentence, _)| text.contains(sentence))
 }
 
-/// Assignments of which nothing was written, because a file of somebody else is in the way: the folder of each.
+/// Assignments of which nothing was written, because a file of someone else is in the way: the folder of each.
 fn spared(printed: &str) -> Vec<(&'static str, Scope)> {
     const SENTENCE: &str = " is there and is not Outhaul's; move it away, nothing of `";
     let mut found = Vec::new();

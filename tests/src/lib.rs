@@ -215,7 +215,7 @@ fn build_programs() -> anyhow::Result<PathBuf> {
         .current_dir(workspace_root())
         .args(["build", "--workspace", "--bins", "--quiet"]);
     // What cargo tells this test of its package is none of that build's business: a build script that looks at it
-    // (ring's does) would run again, and all that stands on it would be compiled anew for each package with tests.
+    // (ring's does) would run again, and all that stands on it would be compiled again for each package with tests.
     for (name, _) in std::env::vars_os() {
         let of_package = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

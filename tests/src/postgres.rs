@@ -169,7 +169,7 @@ impl Postgres {
             line.contains("ready to accept connections")
         });
         assert!(ready, "PostgreSQL does not start:\n{said}");
-        // Nobody reads on, and it must not wait for somebody who does.
+        // Nobody reads on, and it must not wait for someone who does.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             folder,

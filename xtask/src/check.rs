@@ -1,6 +1,6 @@
 //! `cargo xtask check`: the rules that no compiler holds for us. All findings at once.
 //!
-//! `left-alone`: each sentence that something was left alone has a test. `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
+//! `left-alone`: each sentence that something was left alone has a test. `files`: lengths, headers, names, paths of someone's machine, snapshots that nobody reviewed.
 //! `sizes`: lines of a crate.
 //! `declared`: each Rust file belongs to a module. `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
 //! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. `features`: tests and

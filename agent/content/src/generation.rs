@@ -134,7 +134,7 @@ pub fn on_disk(state_folder: &StateFolder) -> Result<Vec<(u64, PathBuf)>, FileEr
     Ok(all.filter_map(number).collect())
 }
 
-/// Removes what lies in the place of a generation: a folder, or what somebody put there.
+/// Removes what lies in the place of a generation: a folder, or what someone put there.
 ///
 /// # Errors
 /// [`FileError`]

@@ -62,7 +62,7 @@ impl Partial {
         self.is_untouched = false;
     }
 
-    /// Begins anew.
+    /// Begins again.
     ///
     /// # Errors
     /// [`FileError`] when it cannot be written.

@@ -43,7 +43,7 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
     stream.set_read_timeout(wait).map_err(broken)?;
     stream.set_write_timeout(wait).map_err(broken)?;
     let answer = match request(&stream, agent) {
-        // Somebody looked whether anything answers here.
+        // Someone looked whether anything answers here.
         Ok(None) => return Ok(()),
         Ok(Some(request)) => {
             let heartbeat = Heartbeat::default();

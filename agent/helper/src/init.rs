@@ -3,7 +3,7 @@
 //! What comes in: the agent's folder as it is at this moment, which is trusted now and never again. What
 //! goes out: the helper's folder, its user's own, with the site, the fleet's metadata, floors and time, the
 //! inventory of what is applied, and copies of the bundles that the site keeps. With `again`, for a site
-//! that was moved or enrolled anew, the helper's own inventory and bundles stay. It changes nothing of
+//! that was moved or enrolled again, the helper's own inventory and bundles stay. It changes nothing of
 //! what runs and nothing in the agent's folder.
 
 use std::fs;
@@ -155,7 +155,7 @@ fn act_as_owner(folder: &Path) -> Result<(), AgentError> {
         .map_err(|error| at("become the owner of", folder)(error.into()).into())
 }
 
-/// A copy of the agent's state, so that nothing of it is opened where somebody else may change it.
+/// A copy of the agent's state, so that nothing of it is opened where someone else may change it.
 fn copy_of(from: &Media, state_folder: &StateFolder) -> Result<Store, AgentError> {
     let folder = state_folder.root().join("init");
     durable::remove_tree(&folder)?;

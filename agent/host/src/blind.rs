@@ -137,7 +137,7 @@ impl Blind {
         for assignment in &self.assignments {
             let name = &assignment.name;
             let word = found(assignment.status);
-            lines.push(format!("  {name}: {word} when it was last looked at"));
+            lines.push(format!("  {name}: {word} when it was last checked"));
         }
         lines.push(match self.held.as_deref() {
             None if self.is_lost => {

@@ -26,7 +26,7 @@ use ways::{is_denied, removable_help, rights_help, without_repeat};
 /// The rule by which content is refused that failed here before.
 pub const FAILED_BEFORE: &str = "failed-before";
 
-/// How far a fault of this host reaches, which somebody can mend on this machine.
+/// How far a fault of this host reaches, which someone can mend on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostFault {
     /// Nothing that is worked on can go on: that is put on record, and a newer bundle does not wait for it.
@@ -92,7 +92,7 @@ pub enum AgentError {
     #[error("{0}; every report that the hub has not acknowledged is still here")]
     Export(#[source] FileError),
     /// What lies on a stick or in a folder may not be read by the user who runs this.
-    #[error("{0}; nothing of it was taken")]
+    #[error("{0}; nothing of it was imported")]
     NotReadable(#[source] FileError),
     /// Not enough space.
     #[error(
@@ -334,7 +334,7 @@ impl AgentError {
             .collect()
     }
 
-    /// Whether the cause is this host, and how far it reaches; `None` where it is a bundle, a link, or what somebody typed.
+    /// Whether the cause is this host, and how far it reaches; `None` where it is a bundle, a link, or what someone typed.
     pub fn host_fault(&self) -> Option<HostFault> {
         match self {
             Self::Apply(ApplyError::Stopped) => None,
@@ -397,7 +397,7 @@ impl AgentError {
                     .into()
             }
             Self::Incomplete { .. } => {
-                "ask whoever fills the repository to copy it again, `blobs` before `metadata`; it goes on with the next \
+                "ask the person who fills the repository to copy it again, `blobs` before `metadata`; it goes on with the next \
                  `outhaul-agent run --once`, or by the service where it runs"
                     .into()
             }
@@ -431,7 +431,7 @@ fn refusal_help(rule: &str) -> &'static str {
     match rule {
         "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
         "revoked" => {
-            "ask the centre: `outhaul site enrol` writes a new kit, and `outhaul-agent enrol` takes it"
+            "ask the centre: `outhaul site enrol` writes a new kit, and `outhaul-agent enrol` enrols with it"
         }
         "damaged-acks" | "acks-of-another-site" => {
             "at the hub, import this site's reports with `outhaul-hub import` or run `outhaul-hub acks`, so that the \

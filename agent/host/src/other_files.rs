@@ -1,4 +1,4 @@
-//! Files that somebody took for a bundle, a kit or a backup: one of these for another, requests, reports and acknowledgements, and files of
+//! Files that someone took for a bundle, a kit or a backup: one of these for another, requests, reports and acknowledgements, and files of
 //! anything else.
 //!
 //! What comes in: an open file that is not meant as a slip. What goes out: what it is and which command takes it,
@@ -73,14 +73,14 @@ impl Kind {
             Self::Bundle => {
                 format!("a site that is enrolled takes it with `outhaul-agent import {typed}`")
             }
-            Self::Kit => format!("`outhaul-agent enrol {typed}` takes it"),
+            Self::Kit => format!("`outhaul-agent enrol {typed}` enrols with it"),
             Self::Request => {
-                "carry it to the centre: `outhaul site approve` and `outhaul-hub site add` take it".to_owned()
+                "carry it to the centre: `outhaul site approve` and `outhaul-hub site add` accept it".to_owned()
             }
             Self::Acknowledgements => {
                 "name the stick's folder with `outhaul-agent import` instead: acknowledgements are read from its `acks` folder".to_owned()
             }
-            Self::Reports => "carry it to the hub: `outhaul-hub import` takes it".to_owned(),
+            Self::Reports => "carry it to the hub: `outhaul-hub import` imports it".to_owned(),
             Self::Backup => format!(
                 "`outhaul-agent restore {typed}` makes an empty state folder that site again, when its machine will never run again"
             ),

@@ -1,4 +1,4 @@
-//! Where a page may be written that a person asked for: not over what is somebody else's, and not into a site's own folder.
+//! Where a page may be written that a person asked for: not over what is someone else's, and not into a site's own folder.
 //!
 //! What comes in: the place, the site's folder, and what an earlier page begins with. What goes out: a refusal, or nothing. It writes
 //! nothing, and reads the beginning of a file.

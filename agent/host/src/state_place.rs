@@ -1,7 +1,7 @@
-//! Where a site, or its apply helper, may begin: in no folder that is somebody else's.
+//! Where a site, or its apply helper, may begin: in no folder that is someone else's.
 //!
 //! What comes in: the folder that a person named. What goes out: a refusal, or nothing. It reads names and the beginnings of small files,
-//! writes nothing and changes no rights: closing the folder of somebody else to others would keep its owner out.
+//! writes nothing and changes no rights: closing the folder of someone else to others would keep its owner out.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub fn refuse_used(state: &Path, kit: Option<&Path>) -> Result<(), AgentError> {
     refuse_foreign(state, kit)
 }
 
-/// Refuses a folder that is somebody's, though nothing in it tells whose: its rights would be changed, and the site's files mixed with theirs.
+/// Refuses a folder that is someone's, though nothing in it tells whose: its rights would be changed, and the site's files mixed with theirs.
 fn refuse_foreign(state: &Path, kit: Option<&Path>) -> Result<(), AgentError> {
     if !state.is_dir() {
         return Ok(());

@@ -75,8 +75,8 @@ pub enum ApplyError {
         /// What to do next.
         help: String,
     },
-    /// What counts as this site's health cannot be asked at all, which says nothing of that health.
-    #[error("this site's health cannot be asked: `{name}`: {problem}")]
+    /// What counts as this site's health cannot be checked at all, which says nothing of that health.
+    #[error("this site's health cannot be checked: `{name}`: {problem}")]
     Health {
         /// What is asked, as agent.toml names it.
         name: String,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: an assignment. What goes out: `<target>/<assignment>/<rendered file>` and
 //! `<target>/<assignment>/payload/<payload file>`, each whole or untouched, with an inventory row
-//! committed before. It overwrites and removes only files of the inventory; a file of somebody else in
+//! committed before. It overwrites and removes only files of the inventory; a file of someone else in
 //! the way is a failed result that names it. It follows no link below the target.
 
 use std::collections::BTreeMap;
@@ -382,7 +382,7 @@ impl Reconciler for Folder {
     }
 }
 
-/// What is at `path` is somebody else's.
+/// What is at `path` is someone else's.
 fn in_the_way(path: &Path, found: PathState, assignment: &str) -> String {
     let kind = match found {
         PathState::Other(what) => format!(": it is {what}"),
@@ -394,7 +394,7 @@ fn in_the_way(path: &Path, found: PathState, assignment: &str) -> String {
     )
 }
 
-/// Removes recorded files. What is not a plain file any more is somebody else's and stays.
+/// Removes recorded files. What is not a plain file any more is someone else's and stays.
 fn remove_files(
     target: &Beneath,
     items: &[Item],

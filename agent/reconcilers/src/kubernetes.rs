@@ -3,7 +3,7 @@
 //!
 //! What comes in: an assignment's manifests. What goes out: its objects on the cluster, by server-side apply
 //! under the field manager `outhaul`, each with an inventory row committed before. Everything is looked at,
-//! and asked of the server as a dry run, before anything is changed. What somebody else made is not touched
+//! and asked of the server as a dry run, before anything is changed. What someone else made is not touched
 //! unless the stream says so. It prints no token and no secret value.
 
 use std::rc::Rc;
@@ -234,7 +234,7 @@ impl Reconciler for Kubernetes {
         ledger: &mut dyn Ledger,
         heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
-        // What is wanted was recorded anew when it was applied.
+        // What is wanted was recorded again when it was applied.
         if recorded
             .iter()
             .all(|item| item.generation == desired.generation)

@@ -60,7 +60,7 @@ impl Stamp {
     }
 
     /// Whether a change that comes now gets another time.
-    fn is_settled(&self, now_s: i64) -> bool {
+    fn is_stable(&self, now_s: i64) -> bool {
         let latest = self.touched.0.max(self.changed.0);
         latest.saturating_add(SETTLED_S) <= now_s
     }
@@ -146,7 +146,7 @@ impl Marks {
 
     /// The file `name` has the content `digest`, and had this stamp before it was read.
     pub fn record(&mut self, name: &str, digest: &Digest, stamp: &Stamp) {
-        if self.now_s.is_some_and(|now_s| stamp.is_settled(now_s)) {
+        if self.now_s.is_some_and(|now_s| stamp.is_stable(now_s)) {
             self.seen.insert(name.to_owned(), (*digest, *stamp));
         }
     }

@@ -9,7 +9,7 @@
 //!   after a power cut at any instant the same call goes on from there, and doing it twice is doing it once;
 //! - removes nothing that the inventory did not hand it, and nothing by a pattern; what it cannot remove stays in
 //!   the inventory;
-//! - looks before it changes: what belongs to somebody else is a failed result that names it, and nothing of the
+//! - looks before it changes: what belongs to someone else is a failed result that names it, and nothing of the
 //!   assignment is applied then;
 //! - returns a failed assignment as a result; an error ([`ApplyError`]) is for a host on which nothing of its kind
 //!   can be applied now, and no bundle is blamed for it;
@@ -121,7 +121,7 @@ pub trait Reconciler: fmt::Debug {
     }
 
     /// Whether what is not wanted any more is removed last, when the whole bundle is known to be healthy: what a
-    /// return to the bundle before would make anew, empty, must not be gone by then. Asked for with
+    /// return to the bundle before would make again, empty, must not be gone by then. Asked for with
     /// [`Reconciler::prune`] and, for whole assignments, [`Reconciler::remove`].
     fn prunes_last(&self) -> bool {
         false

@@ -30,7 +30,7 @@ pub mod protocol;
 
 use protocol::{FORMAT, HelperAnswer, HelperRequest, HelperVerb, MAX_ANSWER_BYTES, Remaining};
 
-/// How often somebody who waits for an answer gives a heartbeat.
+/// How often someone who waits for an answer gives a heartbeat.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The item that stands for what is not known yet.
@@ -169,7 +169,7 @@ impl Remote {
             HelperAnswer::Refused { rule, message } => ApplyError::Helper {
                 problem: format!("the apply helper refuses it ({rule}): {message}"),
                 help: "report it: the agent's folder holds something else than the helper accepted, or \
-                       somebody changed it"
+                       someone changed it"
                     .into(),
             },
             _ => self.gone("answered something else than it was asked"),

@@ -27,7 +27,7 @@ use outhaul_kit::program;
 const LOOK: Duration = Duration::from_millis(50);
 /// What it may take to end by itself when it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long somebody who outlived it may keep its output open.
+/// How long someone who outlived it may keep its output open.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// The bounds of a run.
@@ -129,7 +129,7 @@ pub fn run(
         RunEnd::Exited(_) => RunEnd::Exited(status),
         other => other,
     };
-    // Somebody who outlives it does not keep the next run waiting.
+    // Someone who outlives it does not keep the next run waiting.
     let _ = input.unlock();
     let ran = RunOutput {
         end,
@@ -224,7 +224,7 @@ fn holders(path: &Path) -> Vec<u32> {
     found
 }
 
-/// Waits until it has ended, without taking its status: its group cannot become somebody else's before.
+/// Waits until it has ended, without taking its status: its group cannot become someone else's before.
 fn watch(
     child: &mut Child,
     bounds: &RunLimits<'_>,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: an assignment with the definition of one package (`kind: ZarfPackageConfig`) among its rendered files, or with one
 //! package in its payload. What goes out: the package made of verified files and deployed, by its own name; what Zarf keeps of it in
-//! the cluster, read back; and each object of its charts compared with the cluster. A package that somebody else deployed is not
+//! the cluster, read back; and each object of its charts compared with the cluster. A package that someone else deployed is not
 //! touched. Nothing is removed but packages that the inventory lists, by name.
 
 use std::rc::Rc;
@@ -183,7 +183,7 @@ impl Zarf {
             heartbeat,
         )? {
             tracing::info!(
-                "the Helm release `{release}`, which was interrupted, is installed anew"
+                "the Helm release `{release}`, which was interrupted, is installed again"
             );
         }
         // An upgrade that was cut off makes the first attempt fail, by which Zarf takes it back.
@@ -215,7 +215,7 @@ impl Zarf {
             return drifted("it is not deployed any more");
         };
         if !there.is_made_of(content) {
-            return drifted("somebody deployed another package of its name");
+            return drifted("someone deployed another package of its name");
         }
         if let Some(unfinished) = there.unfinished() {
             let message = format!("the package `{name}`: {unfinished}");
@@ -246,7 +246,7 @@ impl Zarf {
             };
             if !there.is_made_of(&item.digest) && !there.is_made_of(&item.before) {
                 ledger.intend(&[item.clone().left()])?;
-                let why = "left behind: somebody deployed another package of its name since, which stays, and with it what this one \
+                let why = "left behind: someone deployed another package of its name since, which stays, and with it what this one \
                            had deployed";
                 steps.push(step(name, "skipped", why));
                 continue;

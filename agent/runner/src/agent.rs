@@ -136,7 +136,7 @@ impl Agent {
         if let Some(differs) = identity::other_numbering(folder, db)? {
             // That it cannot be written is no reason to fail: each later round tries it again.
             match identity::keep(folder, db) {
-                Ok(()) => tracing::warn!("{differs}: the file is written anew"),
+                Ok(()) => tracing::warn!("{differs}: the file is written again"),
                 Err(StateError::File(error)) => tracing::warn!("{differs}: {error}"),
                 Err(other) => return Err(other.into()),
             }

@@ -38,7 +38,7 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let reading = agent.clock_reading()?;
     let longest = SignedDuration::from_hours(agent.config.delay.longest_h);
     let (now, changes) = delays::look(&known, &asked, &reading, longest);
-    if changes.is_empty() && !delays::has_counted(&known, &now) {
+    if changes.is_empty() && !delays::is_worth_storing(&known, &now) {
         return Ok(());
     }
     let reported: Vec<ReportEvent> = changes
@@ -72,7 +72,7 @@ pub fn present(agent: &Agent) -> Result<Delays, AgentError> {
     Ok(delays::at_present(stored(agent)?, &agent.clock_reading()?))
 }
 
-/// Nothing waits any more: what delays the next bundle begins anew.
+/// Nothing waits any more: what delays the next bundle begins again.
 ///
 /// # Errors
 /// [`AgentError`] of the store.

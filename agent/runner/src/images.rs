@@ -83,7 +83,7 @@ pub(crate) fn bring(
     }
 }
 
-/// The error of a bundle, or of this machine, where the work waits until somebody has mended it.
+/// The error of a bundle, or of this machine, where the work waits until someone has mended it.
 fn refusal(number: u64, error: &ContainerdError) -> AgentError {
     let what = format!("{error}: {}", error.help());
     match error {

@@ -95,7 +95,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             }
             other => other?,
         };
-        let next = transition_counted(agent, &done)?;
+        let next = transition_counting_failures(agent, &done)?;
         let looked = matches!(done.event, Event::HealthySoFar(_));
         if next == site && !looked {
             break;
@@ -120,7 +120,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
 
 /// Commits what came of a task. That a candidate was left counts against its content, whatever its number; that it works
 /// ends the count.
-fn transition_counted(agent: &mut Agent, done: &Transition) -> Result<Site, AgentError> {
+fn transition_counting_failures(agent: &mut Agent, done: &Transition) -> Result<Site, AgentError> {
     let (Event::Broken(number) | Event::Healthy(number)) = done.event else {
         return transition(agent, done);
     };

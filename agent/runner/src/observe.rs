@@ -1,7 +1,7 @@
 //! Looking for drift on a schedule, and correcting it where the stream says so.
 //!
 //! What comes in: the active generation. What goes out: the machine's step for what was found, with a queued observation
-//! of each assignment's verdict. Under a hold nothing is corrected. A host that cannot be looked at is a finding.
+//! of each assignment's verdict. Under a hold nothing is corrected. A host that cannot be read is a finding.
 
 use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;

@@ -134,7 +134,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     })
 }
 
-/// The note of a bundle, without that its health is looked at.
+/// The note of a bundle, without that its health is checked.
 fn note_before_looks(agent: &Agent, number: u64) -> Result<String, AgentError> {
     let row = generations::one(agent.store.read(), number)?;
     Ok(row.map_or_else(String::new, |row| row.note.why))

@@ -1,7 +1,7 @@
 //! After a bundle was applied, this site's health has to be good for a while before the bundle counts as confirmed.
 //!
 //! What comes in: the bundle, `[health]` in `agent.toml`, the clocks. What goes out: until when it is looked at, counted
-//! over power cuts and only while somebody looked; and what a program or URL that counts as health says against it, or that this machine cannot ask
+//! over power cuts and only while someone looked; and what a program or URL that counts as health says against it, or that this machine cannot ask
 //! it. What follows is the machine's business.
 
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use outhaul_asking::Answered;
 pub const UNWELL: &str = "this site is not well";
 
 /// Begins what is said where it cannot be asked: [`ApplyError::Health`] does.
-pub const UNASKED: &str = "this site's health cannot be asked";
+pub const UNASKED: &str = "this site's health cannot be checked";
 
 /// What was found of this site's health.
 #[derive(Debug)]

@@ -44,7 +44,7 @@ fn tidy(agent: &mut Agent, again: bool) -> Result<(), AgentError> {
     }
     rescued::tidy_up(&agent.state_folder);
     keep_identity(agent)?;
-    // A database that somebody put back knows less than the disk: nothing is removed by its word.
+    // A database that someone put back knows less than the disk: nothing is removed by its word.
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
@@ -124,14 +124,14 @@ pub fn keep_identity(agent: &Agent) -> Result<(), StateError> {
     }
 }
 
-/// Writes the floors beside the database anew, where they are missing or damaged, and says so.
+/// Writes the floors beside the database again, where they are missing or damaged, and says so.
 ///
 /// # Errors
 /// [`AgentError`] of the memory or the disk.
 pub fn restore_floors(agent: &Agent) -> Result<(), AgentError> {
     if floors::restore_sidecar(agent.store.read(), &agent.state_folder.floors())? {
         tracing::warn!(
-            "`floors.json` in the state folder was missing or damaged, and is written anew from the database"
+            "`floors.json` in the state folder was missing or damaged, and is written again from the database"
         );
     }
     Ok(())

@@ -100,7 +100,7 @@ pub enum BlobCheck {
 /// What of one generation is served.
 #[derive(Debug)]
 pub struct Catalog {
-    /// Of the folder's file: a catalog that is written anew is read anew.
+    /// Of the folder's file: a catalog that is written again is read again.
     marks: Option<Marks>,
     folder: Arc<Media>,
     images: Repositories,

@@ -79,7 +79,7 @@ enum Command {
                   registry.site.example"
 )]
 struct Run {
-    /// Address and port; port 0 takes a free one, which is printed; else 127.0.0.1:5443
+    /// Address and port; port 0 means a free one, which is printed; else 127.0.0.1:5443
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Another name by which clients reach this server; may be given several times
@@ -101,7 +101,7 @@ struct Check {}
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  outhaul-mirror page --listen 127.0.0.1:5480")]
 struct PageArgs {
-    /// Loopback address and port; port 0 takes a free one, which is printed; else the `page` of agent.toml, or 127.0.0.1:5480
+    /// Loopback address and port; port 0 means a free one, which is printed; else the `page` of agent.toml, or 127.0.0.1:5480
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 }

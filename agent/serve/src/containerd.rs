@@ -4,7 +4,7 @@
 //! What comes in: containerd's folder of hosts (`certs.d`), and the address and authority of the mirror. What goes out:
 //! a `hosts.toml` for all registries and in each registry's own folder that is there, and what was done to each file. What
 //! is about to be changed is recorded before anything is; the file that was there keeps its inode under another name, and
-//! gets its own name back. A file that somebody else has changed since is never overwritten. It neither starts
+//! gets its own name back. A file that someone else has changed since is never overwritten. It neither starts
 //! containerd nor writes its own configuration.
 
 mod config;
@@ -124,7 +124,7 @@ pub fn disable(folder: &Path) -> Result<Vec<FileChange>, ServeError> {
         }
         changes.push(change);
     }
-    // Those whose file somebody else has changed stay on record, with what was there before.
+    // Those whose file someone else has changed stay on record, with what was there before.
     std::mem::swap(&mut record, &mut left);
     match record.entries.is_empty() {
         true => Record::remove(folder)?,
@@ -232,7 +232,7 @@ fn planned(
     let begun = entry.is_some() && (kept.is_some() || is_ours);
     if begun && !is_ours && current != base && current.is_some() {
         return done(HostsFileOutcome::Left(
-            "somebody has changed it since the mirror was enabled".to_owned(),
+            "someone has changed it since the mirror was enabled".to_owned(),
         ));
     }
     let is_bare = current.is_none() && base.is_none() && registry != DEFAULT;
@@ -301,7 +301,7 @@ fn restored(folder: &Path, registry: &str, entry: &Entry) -> Result<FileChange, 
             HostsFileOutcome::Restored
         }
         (true, _, Some(_)) => left(format!(
-            "somebody has changed it since the mirror was enabled; what was there before is `{}`",
+            "someone has changed it since the mirror was enabled; what was there before is `{}`",
             before.display()
         )),
         // It was cut off before the file was touched.
@@ -316,9 +316,7 @@ fn restored(folder: &Path, registry: &str, entry: &Entry) -> Result<FileChange, 
             HostsFileOutcome::Removed
         }
         (false, false, _) if current.is_none() => HostsFileOutcome::Removed,
-        (false, false, _) => {
-            left("somebody has changed it since the mirror was enabled".to_owned())
-        }
+        (false, false, _) => left("someone has changed it since the mirror was enabled".to_owned()),
     };
     if what == HostsFileOutcome::Removed && entry.made_folder {
         remove_if_empty(&own)?;

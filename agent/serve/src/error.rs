@@ -96,7 +96,7 @@ impl Classified for ServeError {
                     .to_owned()
             }
             Self::Start { .. } => {
-                "is another program listening there? `--listen` takes another address and port"
+                "is another program listening there? `--listen` sets another address and port"
                     .to_owned()
             }
         })

@@ -206,7 +206,7 @@ mod tests {
         for url in [
             "https://github.com/org/repo.git",
             "https://GitHub.com/org/repo/",
-            "https://somebody@github.com/org/repo",
+            "https://someone@github.com/org/repo",
             "ssh://git@github.com/org/repo.git",
             "git@github.com:org/repo.git",
         ] {

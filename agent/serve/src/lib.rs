@@ -4,7 +4,7 @@
 //! What comes in: a [`view::View`], which names the folder of the active generation, and HTTP requests. What
 //! goes out: bytes that match the digest by which they are asked for. It knows neither bundles nor trust nor
 //! the site's state machine, and never opens a connection. Serving writes nothing but its own certificate authority;
-//! [`containerd`] writes that program's mirror configuration, when somebody asks for it.
+//! [`containerd`] writes that program's mirror configuration, when someone asks for it.
 
 pub mod catalog;
 pub mod charts;

@@ -1,7 +1,7 @@
 //! The page of a site's status, for browsers of this very machine.
 //!
 //! What comes in: requests, and the file that the agent writes. What goes out: that file, or a page that says why there is none. It
-//! listens on a loopback address only and answers to names of this machine only, so that no page of somebody else's
+//! listens on a loopback address only and answers to names of this machine only, so that no page of someone else's
 //! server can read it. It knows nothing of what the page says, and changes nothing.
 
 use std::convert::Infallible;
@@ -99,7 +99,7 @@ fn said(words: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Whether the request names this machine: a name that somebody else's server has answered with this address is none of ours.
+/// Whether the request names this machine: a name that someone else's server has answered with this address is none of ours.
 fn is_of_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(HOST)

@@ -253,7 +253,7 @@ pub enum ConfigError {
         /// What the parser said.
         problem: String,
     },
-    /// A link that leads to nothing: what somebody set is not there.
+    /// A link that leads to nothing: what someone set is not there.
     #[error(
         "`{path}` is a link to `{to}`, which is not there: what is set for this site cannot be read"
     )]
@@ -263,7 +263,7 @@ pub enum ConfigError {
         /// Where it leads.
         to: String,
     },
-    /// Somebody else may change it, and it names programs that are started and files that are written.
+    /// Someone else may change it, and it names programs that are started and files that are written.
     #[error(
         "`{path}` is not followed: it {problem}; look at its content, then `chown {own} {typed}` and `chmod go-w {typed}`", typed = outhaul_kit::text::quoted(path)
     )]
@@ -324,7 +324,7 @@ pub fn load(path: &Path) -> Result<AgentConfig, ConfigError> {
     )
 }
 
-/// What lets somebody else than root and the agent's user `own` change a file. A group is the owner's choice.
+/// What lets someone else than root and the agent's user `own` change a file. A group is the owner's choice.
 fn of_others(owner: u32, mode: u32, own: u32) -> Option<String> {
     if owner != 0 && owner != own {
         return Some(format!(

@@ -1,6 +1,6 @@
 //! Names for what is moved out of a state folder: beside it, where it keeps nobody from anything, and never over what an earlier move left there.
 //!
-//! What comes in: paths in the state folder. What goes out: free names, and the commands that somebody types. It looks at which names are taken,
+//! What comes in: paths in the state folder. What goes out: free names, and the commands that someone types. It looks at which names are taken,
 //! and moves nothing.
 
 use std::path::{Path, PathBuf};

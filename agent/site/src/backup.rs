@@ -2,7 +2,7 @@
 //!
 //! What comes in: a state folder that no other process works on. What goes out: a file of mode 0600 (`format`), or a state
 //! folder made from one ([`restore`]). What a file holds is checked as a whole before a name of the state folder appears,
-//! and a restored site numbers its reports anew, so that it never uses a number twice. The file holds secret keys: whoever
+//! and a restored site renumbers its reports, so that it never uses a number twice. The file holds secret keys: whoever
 //! has it is the site. It applies nothing.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -80,7 +80,7 @@ pub fn next(event: &ClusterEvent) -> Option<String> {
              app.kubernetes.io/part-of=flux`, or in the namespace of Argo CD"
         }
         ClusterState::Suspended => {
-            "somebody suspended it: ask who, then `flux resume`, or take the annotation of the Application away"
+            "someone suspended it: ask who, then `flux resume`, or take the annotation of the Application away"
         }
         ClusterState::Absent => {
             "compare `[observe]` in agent.toml with what the cluster follows: `kubectl get \

@@ -1,7 +1,7 @@
 //! Which site a state folder is, beside the database, in `site.json`: name, fleet, and how far its reports were numbered.
 //!
 //! What comes in: an open database, and the folder that it lies in. What goes out: nothing where the two are of one site, or an error that
-//! names both; and the file, written anew where it differs. A database of another site, or an older copy of this site's own, would report
+//! names both; and the file, written again where it differs. A database of another site, or an older copy of this site's own, would report
 //! under a wrong name, or give numbers twice. Reports that wait in an older copy are saved. The file never counts for anything else.
 
 use outhaul_bundle::name::Name;
@@ -18,7 +18,7 @@ use crate::state::{
 };
 use crate::state_folder::{REPORTS, RESCUED, StateFolder};
 
-/// Most numberings that are remembered: a site is numbered anew when it is restored, or when the hub asks for it.
+/// Most numberings that are remembered: a site is renumbered when it is restored, or when the hub asks for it.
 const MAX_BEFORE: usize = 256;
 
 /// What the file has; `None` where it is not there or cannot be read.
@@ -85,7 +85,7 @@ struct Both {
 }
 
 fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateError> {
-    // The file first, then both rows of one moment: a service that numbers its reports anew meanwhile writes the database first.
+    // The file first, then both rows of one moment: a service that renumbers its reports meanwhile writes the database first.
     let known = read(state_folder);
     let moment = db
         .unchecked_transaction()
@@ -126,7 +126,7 @@ fn compared(state_folder: &StateFolder, db: &Connection) -> Result<Both, StateEr
     if known.epoch != found.epoch && known.before.contains(&found.epoch) {
         let epoch = &known.epoch;
         return Err(older(format!(
-            "its reports were numbered anew since, as {epoch}"
+            "its reports were renumbered since, as {epoch}"
         )));
     }
     Ok(Both {
@@ -204,7 +204,7 @@ fn other(
     }
 }
 
-/// Writes the file anew where it is not what the database has.
+/// Writes the file again where it is not what the database has.
 ///
 /// # Errors
 /// As [`check`], and [`StateError::File`] where it cannot be written.
@@ -293,17 +293,17 @@ mod tests {
             older.contains("it knows 4 reports, and at least 5 were made"),
             "{older}"
         );
-        // Numbered anew, and then the database from before.
+        // Numbered again, and then the database from before.
         now("press-7", "e2", 1).unwrap();
         let older = now("press-7", "e1", 9).unwrap_err().to_string();
-        assert!(older.contains("numbered anew since, as e2"), "{older}");
+        assert!(older.contains("renumbered since, as e2"), "{older}");
         now("press-7", "e2", 2).unwrap();
         assert_eq!(read(&state_folder).unwrap().reports, 2);
         // Once more: the first numbering is not forgotten.
         now("press-7", "e3", 1).unwrap();
         for former in ["e1", "e2"] {
             let older = now("press-7", former, 99).unwrap_err().to_string();
-            assert!(older.contains("numbered anew since, as e3"), "{older}");
+            assert!(older.contains("renumbered since, as e3"), "{older}");
         }
         now("press-7", "e3", 2).unwrap();
     }

@@ -67,7 +67,7 @@ impl NextKeys {
     }
 }
 
-/// Whether the key that this site signs with is lost: another one in its place is not, since somebody may need it.
+/// Whether the key that this site signs with is lost: another one in its place is not, since someone may need it.
 pub fn is_lost(state_folder: &StateFolder, db: &Connection) -> bool {
     let in_use = key_in_use(state_folder, db);
     matches!(in_use, Err(StateError::Key { .. })) && is_missing(&state_folder.key())

@@ -13,7 +13,7 @@
 //! | gate open | waiting; no hold, no approval missing | applying; whatever work was under way is given up |
 //! | gate shut | waiting | reported once |
 //! | applied, healthy | applying, soaking | soaking; active, and the one before is kept |
-//! | healthy so far | soaking | reported once; its health is looked at again |
+//! | healthy so far | soaking | reported once; its health is checked again |
 //! | broken | applying, soaking | reverting to the active bundle, or failed when there is none |
 //! | rollback | idle, correcting, repairing | reverting from the active bundle to an earlier one; what waits needs approval |
 //! | rollback | applying, soaking | reverting from the candidate to the active bundle; likewise |
@@ -90,7 +90,7 @@ pub enum Work {
     Idle,
     /// This bundle is being applied.
     Applying(u64),
-    /// It was applied; its health is looked at.
+    /// It was applied; its health is checked.
     Soaking(u64),
     /// Bundle `to` is applied again in the place of `from`.
     Reverting {

@@ -1,6 +1,6 @@
 //! The request by which the centre learns this site's keys.
 //!
-//! What comes in: the site, its key, and what lets somebody verify the request: the kit's key, or the key that is to
+//! What comes in: the site, its key, and what lets someone verify the request: the kit's key, or the key that is to
 //! be replaced. What goes out: a file in the state folder, signed by both. It is carried home with the reports.
 
 use std::path::PathBuf;

@@ -200,7 +200,7 @@ pub fn acknowledged(
     remove(former.into_iter())
 }
 
-/// Removes what the database of `site` has as well, before its reports are numbered anew: they are queued again then, and under their former
+/// Removes what the database of `site` has as well, before its reports are renumbered: they are queued again then, and under their former
 /// numbers they would be others' reports to the hub.
 ///
 /// # Errors

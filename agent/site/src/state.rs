@@ -108,7 +108,7 @@ pub mod key {
     pub const CARRIED: &str = "carried-orders";
     /// Ids of this site's own earlier keys.
     pub const FORMER_KEYS: &str = "former-keys";
-    /// `Renumbered` of the agent: why reports are numbered anew.
+    /// `Renumbered` of the agent: why reports are renumbered.
     pub const RENUMBERED: &str = "renumbered";
     /// `Approved` of the agent: what the centre said of a key of this site.
     pub const APPROVED: &str = "approved";
@@ -128,7 +128,7 @@ pub mod key {
     pub const NOT_TAKEN: &str = "not-taken";
     /// `Visit` of the agent: the sticks and folders that were read, the latest last.
     pub const MEDIA: &str = "media";
-    /// [`inventory::Item`]s of an earlier memory whose files somebody changed: whose they are, a person says.
+    /// [`inventory::Item`]s of an earlier memory whose files someone changed: whose they are, a person says.
     pub const DISPUTED: &str = "disputed";
     /// The folder that the folder reconciler wrote to, as `agent.toml` named it then.
     pub const TARGET: &str = "target";

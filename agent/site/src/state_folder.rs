@@ -67,7 +67,7 @@ impl StateFolder {
         }
     }
 
-    /// Lets only their owner into the folder and to the lock and the database: also where the folder was there before, or somebody
+    /// Lets only their owner into the folder and to the lock and the database: also where the folder was there before, or someone
     /// has opened it since. Whoever can open the lock keeps the agent from its work. A folder with programs in it (`agent`) that
     /// others may write stays as it is: closed, it would look as if the programs were what this site was brought, and they would be
     /// started.

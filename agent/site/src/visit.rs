@@ -107,7 +107,7 @@ impl Visit {
             self.was_here = unfinished.is_some_and(is_old);
             let done = newest.filter(|_| unfinished.is_none()).filter(is_new);
             if let Some(number) = done {
-                // The work on it was done when its reader was stopped: how it stands is said when somebody asks.
+                // The work on it was done when its reader was stopped: how it stands is said when someone asks.
                 self.left = Some((number, String::new()));
                 self.text = format!("bundle {number} was copied from it{REMOVABLE}");
                 return;
@@ -133,7 +133,7 @@ impl Visit {
         }
     }
 
-    /// Adds what was written to it to the line; `at_work`: whether somebody may still be writing.
+    /// Adds what was written to it to the line; `at_work`: whether someone may still be writing.
     pub fn tell_of_reports(&mut self, at_work: bool) {
         let Some(reports) = &mut self.reports else {
             return;

@@ -119,7 +119,7 @@ pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
 }
 
 fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut CommandResult) {
-    said_of_others(&findings, answer);
+    report_others(&findings, answer);
     let slips: Vec<String> = findings.slips.iter().map(SlipEffect::plan).collect();
     let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
     let Some(outcome) = findings.outcome.take() else {
@@ -176,7 +176,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
 }
 
 /// What came of what else lies there.
-fn said_of_others(findings: &Findings, answer: &mut CommandResult) {
+fn report_others(findings: &Findings, answer: &mut CommandResult) {
     answer.messages.extend(findings.notes.iter().cloned());
     answer.messages.extend(findings.deeper.iter().cloned());
     answer.messages.extend(skipped(findings));
@@ -213,7 +213,7 @@ fn found(
     answer: &mut CommandResult,
 ) {
     let beside_others = went_on.is_some() || findings.changed_something();
-    said_of_others(&findings, answer);
+    report_others(&findings, answer);
     answer.messages.extend(findings.acknowledgements());
     answer.messages.extend(findings.moved.take());
     let rebuilt = std::mem::take(&mut findings.rebuilt);
@@ -321,7 +321,7 @@ fn left_newer(findings: &Findings, number: u64, answer: &mut CommandResult) {
         answer.exit = 1;
         answer.value["newer"] = newer.into();
         answer.messages.push(format!(
-            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
+            "help: bundle {newer} is newer than bundle {number} and was not imported: `outhaul-agent status` shows what to do about it"
         ));
     } else if findings.without_number {
         answer.exit = 1;
@@ -390,7 +390,7 @@ fn nothing(
         ),
         (true, 0) => (
             match findings.deeper.is_some() {
-                true => format!("no file in `{place}`, as far as it was looked at: three folders deep"),
+                true => format!("no file in `{place}`, as far as it was searched: three folders deep"),
                 false => format!("`{place}` is empty"),
             },
             format!(
@@ -451,7 +451,7 @@ fn grouped(refused: &[AgentError]) -> Vec<(&AgentError, Option<String>)> {
     shown
 }
 
-/// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be looked at.
+/// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be read.
 fn not_all_readable(failed: &[AgentError], answer: &mut CommandResult) {
     let mut unread = failed.iter().filter(|error| is_unread(error));
     let Some(first) = unread.next().filter(|_| answer.exit == 0) else {
@@ -462,12 +462,12 @@ fn not_all_readable(failed: &[AgentError], answer: &mut CommandResult) {
     let more = unread.count();
     if more > 0 {
         answer.messages.push(format!(
-            "warning: {more} more could not be looked at, which are listed above unless `--quiet` was given"
+            "warning: {more} more could not be read, which are listed above unless `--quiet` was given"
         ));
     }
 }
 
-/// Whether nobody knows what it is that could not be looked at.
+/// Whether nobody knows what it is that could not be read.
 fn is_unread(error: &AgentError) -> bool {
     matches!(
         error,

@@ -27,7 +27,7 @@ pub struct Args {
     with_content: bool,
 }
 
-/// Refuses a file in a folder that is this site's or somebody else's, by what lies in it: a backup there is lost, carried or read with that.
+/// Refuses a file in a folder that is this site's or someone else's, by what lies in it: a backup there is lost, carried or read with that.
 fn refuse_others(file: &Path) -> Result<(), AgentError> {
     let folder = file.parent().unwrap_or(file);
     let folder = match folder.as_os_str().is_empty() {

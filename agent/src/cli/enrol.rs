@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     say_lost(&enrolled);
     if enrolled.made_key {
         super::say(
-            "`site.key` was missing: this site has a new key; reports that wait are numbered anew and signed with it",
+            "`site.key` was missing: this site has a new key; reports that wait are renumbered and signed with it",
         );
     }
     if let Some((message, help)) = former::words(&enrolled.rescued, &former::Refusals::new()) {
@@ -107,7 +107,7 @@ fn say_changed(adopted: &Adopted, kit: &Path) {
         super::say(&match adopted.absent {
             None => format!("warning: `{path}` was changed by hand"),
             Some(number) => format!(
-                "warning: `{path}` is not as a bundle on disk brought it: bundle {number}, which is not on disk, may have written it, or somebody \
+                "warning: `{path}` is not as a bundle on disk brought it: bundle {number}, which is not on disk, may have written it, or someone \
                  changed it by hand"
             ),
         });

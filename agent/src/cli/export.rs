@@ -66,7 +66,7 @@ fn refuse_own(folder: &Path, state: &Path) -> Result<(), AgentError> {
     }
 }
 
-/// Refuses a folder that is somebody else's, by what lies in it: a stick is none of these, and they are not carried.
+/// Refuses a folder that is someone else's, by what lies in it: a stick is none of these, and they are not carried.
 fn refuse_others(folder: &Path) -> Result<(), AgentError> {
     let Some((owner, above)) = owner_of(folder, &Owner::ALL) else {
         return Ok(());

@@ -25,7 +25,7 @@ const NO_REASON: &str = "no reason given";
                   Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'"
 )]
 pub struct Args {
-    /// Why, for whoever comes next.
+    /// Why, for the next person.
     #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_full_line)]
     why: String,
     /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d; ten years (3650d)
@@ -173,7 +173,7 @@ fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError
     Ok(0)
 }
 
-/// The reason that somebody gave.
+/// The reason that someone gave.
 fn reason(args: &Args) -> Option<&str> {
     Some(args.why.as_str()).filter(|why| *why != NO_REASON)
 }

@@ -9,7 +9,7 @@ use crate::following;
 
 /// Reads what the cluster's own Flux or Argo CD shows of the platform repository, and queues it as a report.
 ///
-/// For a cluster that takes no bundles. It changes nothing on the cluster. `[observe]` in agent.toml names the
+/// For a cluster that gets no bundles. It changes nothing on the cluster. `[observe]` in agent.toml names the
 /// repository; with it, `run` does the same every `drift_s` seconds and sends it.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -29,7 +29,7 @@ pub(super) fn check(state: &Path, is_new: bool) -> Result<(), AgentError> {
         return Ok(());
     };
     match rustix::process::geteuid().as_raw() {
-        // What somebody put into a folder before it is a site's is refused as such, and given to nobody.
+        // What someone put into a folder before it is a site's is refused as such, and given to nobody.
         0 if is_new => Ok(()),
         0 => check_as_root(&folder, &found),
         own if found.uid() != own => Err(of_another(&folder, &found, own)),

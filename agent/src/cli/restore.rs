@@ -17,7 +17,7 @@ use outhaul_site::backup::restore::{Options, restore};
 
 /// Makes this machine the site of a backup. The state folder must hold no site.
 ///
-/// All of the file is checked before anything is written. The restored site numbers its reports anew, so that the hub
+/// All of the file is checked before anything is written. The restored site renumbers its reports, so that the hub
 /// sees none twice under one number. The machine that the backup is of must never run again. The service of this machine must not run
 /// meanwhile, wherever its state folder was moved to: `systemctl stop outhaul-agent`.
 #[derive(Debug, clap::Args)]
@@ -68,13 +68,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "its bundles are on disk again: `outhaul-agent apply` puts right what is missing on this host"
         }
         false => {
-            "its bundles are not in it: `outhaul-agent import FOLDER` takes the newest from a stick"
+            "its bundles are not in it: `outhaul-agent import FOLDER` imports the newest from a stick"
         }
     };
     super::say(&format!("next: {content}; then start the service"));
     context.print(
         &format!(
-            "site {} of fleet {} is restored; reports are numbered anew from here on ({} instead of {})",
+            "site {} of fleet {} is restored; reports are renumbered from here on ({} instead of {})",
             header.site, header.fleet, done.epoch, header.epoch
         ),
         &serde_json::json!({

@@ -29,7 +29,7 @@ pub struct Args {
     /// Who decides, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
-    /// Why, for whoever comes next.
+    /// Why, for the next person.
     #[arg(long, visible_alias = "reason", value_parser = one_full_line)]
     why: Option<String>,
     /// Goes back to this bundle; `status` lists those that are kept (`keep_generations` in agent.toml).

@@ -61,7 +61,7 @@ struct Decision {
     /// Who decides, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
-    /// Why, for whoever comes next.
+    /// Why, for the next person.
     #[arg(long, visible_alias = "reason", value_parser = one_full_line)]
     why: Option<String>,
 }

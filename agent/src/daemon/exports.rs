@@ -2,7 +2,7 @@
 //!
 //! What comes in: the watched places that are there, the outbox, and the time. What goes out: newer reports and the
 //! enrolment request on each place that has a folder for them, with pauses in between, and after a failure
-//! growing ones that end early when the place shows that somebody did something about it. A place that is gone is
+//! growing ones that end early when the place shows that someone did something about it. A place that is gone is
 //! forgotten: what comes back is written to from the first waiting report on.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ struct ExportFolder {
 /// What a person changes on a place to which nothing could be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Condition {
-    /// Room for everybody, in blocks.
+    /// Room for everyone, in blocks.
     free: u64,
     read_only: bool,
     /// The folder for reports.
@@ -218,7 +218,7 @@ mod tests {
             pauses,
             [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600, 3600]
         );
-        // What was written begins anew.
+        // What was written begins again.
         attempts.worked(now);
         assert!(!attempts.is_due(now + Duration::from_secs(9), || 0));
         assert!(attempts.is_due(now + Duration::from_secs(10), || 0));
@@ -236,7 +236,7 @@ mod tests {
         let soon = now + FIRST_PAUSE;
         assert!(!attempts.is_due(soon, || "full"));
         assert!(attempts.is_due(soon, || "free"));
-        // A stick that somebody else copies to all the time is not hammered.
+        // A stick that someone else copies to all the time is not hammered.
         assert!(!attempts.is_due(now + Duration::from_secs(1), || "free"));
         assert!(attempts.is_due(now + HOUR, || "full"));
     }

@@ -32,7 +32,7 @@ impl StatesBefore {
     /// The answer, when a round has ended with `done`.
     pub fn answer(&self, agent: &Agent, done: &Result<(), AgentError>) -> CommandResult {
         let mut answer = CommandResult::default();
-        let told = self.tell(agent, &mut answer);
+        let told = self.log(agent, &mut answer);
         if let Err(error) = done {
             answer.fail(error);
         }
@@ -42,7 +42,7 @@ impl StatesBefore {
         answer
     }
 
-    fn tell(&self, agent: &Agent, answer: &mut CommandResult) -> Result<(), StateError> {
+    fn log(&self, agent: &Agent, answer: &mut CommandResult) -> Result<(), StateError> {
         let db = agent.store.read();
         let (mut lines, mut bundles) = (Vec::new(), Vec::new());
         let mut rows = generations::all(db)?;

@@ -18,8 +18,8 @@ use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
 use crate::error::AgentError;
 use crate::following;
-use crate::intake::not_taken;
 use crate::intake::pull::BundleRepository;
+use crate::intake::skipped_source;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
 use crate::keys;
@@ -326,12 +326,12 @@ impl Round {
     }
 }
 
-/// Writes the copies beside the database anew, where somebody removed or damaged them. The database has it all: what keeps them from being
+/// Writes the copies beside the database again, where someone removed or damaged them. The database has it all: what keeps them from being
 /// written is logged.
 fn keep_beside(agent: &Agent) {
     tidy::keep_holds(agent);
     if let Err(error) = tidy::restore_floors(agent) {
-        tracing::warn!("`floors.json` is missing or damaged, and cannot be written anew: {error}");
+        tracing::warn!("`floors.json` is missing or damaged, and cannot be written again: {error}");
     }
 }
 
@@ -382,7 +382,7 @@ fn send(agent: &mut Agent) -> Result<(), AgentError> {
 fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let done = pull_newest(agent);
     if let Some(url) = agent.config.repository.url.clone() {
-        let noted = not_taken::note_pulled(agent, &url, done.as_ref().err());
+        let noted = skipped_source::note_pulled(agent, &url, done.as_ref().err());
         if let Err(error) = noted {
             tracing::warn!("`status` cannot show what came of the repository: {error}");
         }

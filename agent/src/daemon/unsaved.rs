@@ -1,4 +1,4 @@
-//! A database that was removed and cannot be saved, or cannot be looked at: the service stays, because the file is gone with the last process that has it
+//! A database that was removed and cannot be saved, or cannot be read: the service stays, because the file is gone with the last process that has it
 //! open.
 //!
 //! What comes in: the error that ended a round. What goes out: the same error, once all that is in the database is saved or the service is asked to end;
@@ -77,7 +77,7 @@ fn pause(times: u32) -> Duration {
 fn problem(error: &StateError) -> Option<String> {
     match error {
         StateError::File(file) if file.source.kind() == std::io::ErrorKind::PermissionDenied => {
-            Some(format!("the database cannot be looked at ({file})"))
+            Some(format!("the database cannot be read ({file})"))
         }
         error => {
             let why = error.unsaved()?;

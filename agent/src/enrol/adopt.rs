@@ -3,7 +3,7 @@
 //! What comes in: the state folder of a site that is enrolled with an empty database, and what its kept
 //! generations would have applied. What goes out: inventory rows for the files that are in the target with
 //! exactly that content, for playbooks of which the removal is kept, and for a cluster's objects, which say by
-//! themselves whose they are; and values that were set here, where the file in the target is the one that this agent made with them. Without them every file would be somebody else's, and no newer bundle could ever be
+//! themselves whose they are; and values that were set here, where the file in the target is the one that this agent made with them. Without them every file would be someone else's, and no newer bundle could ever be
 //! applied over it; and what a newer bundle leaves out of a cluster would stay for ever. A file that was changed is
 //! known again only when a person says so, and a generation that cannot be read says nothing. It changes no file
 //! and removes none.
@@ -37,7 +37,7 @@ use crate::state_folder::StateFolder;
 pub struct Adopted {
     /// How many files and playbooks.
     pub known: usize,
-    /// Files that a kept generation brings and that have another content now: somebody else's, unless a person
+    /// Files that a kept generation brings and that have another content now: someone else's, unless a person
     /// says that they are not.
     pub changed: Vec<PathBuf>,
     /// The newest bundle that was here and is not on disk, where there is one: such files may be what it brought.

@@ -269,7 +269,7 @@ fn check_saved(
              may accept none of the reports in it; no site was enrolled"
         ),
         help: format!(
-            "put the saved one in its place (`{back}`), and {then}; where this site is to begin anew without it, move it out of the folder first (`{away}`)",
+            "put the saved one in its place (`{back}`), and {then}; where this site is to begin again without it, move it out of the folder first (`{away}`)",
             back = state::saved::put_back_command(&database, &saved),
             away = aside::command_beside(state_folder.root(), &saved)
         ),

@@ -52,7 +52,7 @@ impl Lost {
     }
 }
 
-/// What still has to be looked after: nothing once a bundle is active, and of holds nothing once somebody gave one.
+/// What still has to be looked after: nothing once a bundle is active, and of holds nothing once someone gave one.
 pub fn present(db: &Connection) -> Result<Vec<Attention>, StateError> {
     let Some(lost) = state::meta::<Lost>(db, key::LOST)? else {
         return Ok(Vec::new());

@@ -177,11 +177,11 @@ pub(super) fn needed(
 }
 
 /// Says how many stored files were damaged, which nothing else shows once they are copied again.
-pub(super) fn tell_damaged(number: u64, count: usize) {
+pub(super) fn log_damaged(number: u64, count: usize) {
     if count > 0 {
         let what = format_count(count, "stored file", "stored files");
         tracing::warn!(
-            "bundle {number}: damaged on this machine's disk, and taken again from what came: {what}; the disk may be failing"
+            "bundle {number}: damaged on this machine's disk, and restored from what came: {what}; the disk may be failing"
         );
     }
 }

@@ -46,12 +46,12 @@ pub(super) fn refilled(
         Err(error @ (AgentError::State(_) | AgentError::Stopped)) => return Err(error),
         // The bundle is active all the same: nothing that runs needs what came.
         Err(error) => {
-            tracing::warn!("bundle {number}: its missing blobs were not taken again: {error}");
+            tracing::warn!("bundle {number}: its missing blobs were not restored: {error}");
             return Ok(outcome);
         }
     };
     tracing::warn!(
-        "bundle {number}: {missing} of its stored blobs were missing on this machine's disk, and {back} of them are taken again from what came"
+        "bundle {number}: {missing} of its stored blobs were missing on this machine's disk, and {back} of them are restored from what came"
     );
     Ok(outcome)
 }

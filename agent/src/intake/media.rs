@@ -67,7 +67,7 @@ pub struct Findings {
     pub skipped: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
     pub refused: Vec<AgentError>,
-    /// Why others could not be looked at, though no rule refuses them; each is in `skipped` too.
+    /// Why others could not be read, though no rule refuses them; each is in `skipped` too.
     pub failed: Vec<AgentError>,
     /// What acknowledgements did; `None` when there were none for this site.
     pub acknowledged: Option<Acknowledged>,
@@ -259,7 +259,7 @@ fn look_through(
     findings.others = found.ignored;
     if found.incomplete {
         findings.notes.push(format!(
-            "warning: not all of `{}` was looked at: it holds more than {} entries or {} bundles; those whose names begin with `{}` \
+            "warning: not all of `{}` was searched: it holds more than {} entries or {} bundles; those whose names begin with `{}` \
              were looked at first; name the folder or file that is meant",
             text::path(media.path()),
             BOUNDS.entries,
@@ -359,7 +359,7 @@ fn take_newest(
                 Some(taken) if taken == number && media::is_named(path, PARITY) => {
                     "is whole, and this parity part is not needed"
                 }
-                Some(taken) if taken == number => "is the one that was taken already",
+                Some(taken) if taken == number => "is the one that was imported already",
                 _ => "is older",
             };
             findings
@@ -478,7 +478,7 @@ fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentErro
 }
 
 /// A refusal of a bundle for another stream names both, whichever rule it met first: the version of what
-/// is for somebody else says nothing here. What the bundle says of itself is not verified.
+/// is for someone else says nothing here. What the bundle says of itself is not verified.
 pub(crate) fn with_claim(
     error: AgentError,
     source: &BundleFile,

@@ -64,7 +64,7 @@ pub(super) fn collect(
     let known = same.and_then(|before| before.parity.as_ref());
     let mut kept = match (known, same) {
         (Some(known), _) if known.is_set_of(parity) => whole(known, blobs),
-        // The set that is here stays, unless this one is all that somebody brings and that one is too little.
+        // The set that is here stays, unless this one is all that someone brings and that one is too little.
         (Some(known), Some(same))
             if !known.kept.is_empty() && (!source.is_last() || does(known, index, blobs)) =>
         {
@@ -125,7 +125,7 @@ pub(super) fn collect(
         return Ok(None);
     }
     if matches!(brought, Brought::InsteadOf(..)) {
-        // It is all that somebody brings, and did not lie: what was here before goes.
+        // It is all that someone brings, and did not lie: what was here before goes.
         let set_aside = None;
         store(
             agent,

@@ -34,7 +34,7 @@ enum Received {
     All,
     /// The time was over.
     Part,
-    /// The server begins anew each time; nothing is there yet.
+    /// The server begins again each time; nothing is there yet.
     FromTheStart,
 }
 

@@ -127,7 +127,7 @@ pub fn since_active(db: &Connection) -> Result<Vec<PastRefusal>, StateError> {
 ///
 /// # Errors
 /// [`AgentError`] of the store.
-pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentError> {
+pub(super) fn clear_refusals(agent: &mut Agent, source: &str) -> Result<(), AgentError> {
     let known: Vec<PastRefusal> =
         state::meta(agent.store.read(), key::REFUSALS)?.unwrap_or_default();
     let mut left = known.clone();
@@ -142,8 +142,8 @@ pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentEr
 }
 
 /// What is reported to the centre about a source that was not taken: of a refusal itself, and of a lack of space, which only
-/// somebody on site can fix and the centre sees as a site that stays behind.
-pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
+/// someone on site can fix and the centre sees as a site that stays behind.
+pub(super) fn to_report(error: &AgentError, source: &str) -> Option<AgentError> {
     match error {
         AgentError::Refused {
             source_name,

@@ -43,7 +43,7 @@ pub struct SlipEffect {
     pub fresh: bool,
     /// Whether contradicting or lost floors hold again because of it.
     pub recovered: bool,
-    /// Whether time begins anew at what it signs: what a replaced key signed does not count any more.
+    /// Whether time begins again at what it signs: what a replaced key signed does not count any more.
     pub time_restarts: bool,
     /// The newest bundle number of the stream that it names.
     pub number: u64,
@@ -69,7 +69,7 @@ impl SlipEffect {
         format!(
             "slip `{}`: floors would rise, {}{again}; nothing would be installed",
             self.name,
-            self.says()
+            self.details()
         )
     }
 
@@ -91,7 +91,7 @@ impl SlipEffect {
         format!(
             "slip `{}`: floors raised, {time}{}{again}; nothing was installed",
             self.name,
-            self.says()
+            self.details()
         )
     }
 
@@ -102,7 +102,7 @@ impl SlipEffect {
         )
     }
 
-    fn says(&self) -> String {
+    fn details(&self) -> String {
         let date = if self.expired {
             "expired on"
         } else {
@@ -259,7 +259,7 @@ fn store(agent: &mut Agent, name: &str, offer: &Offer) -> Result<(), AgentError>
         .map_err(|error: StateError| error.into())
 }
 
-/// Somebody may have put old files back: only what was signed after all that either place has
+/// Someone may have put old files back: only what was signed after all that either place has
 /// shows that nothing newer was forgotten.
 fn refuse_unless_newer(
     agent: &Agent,

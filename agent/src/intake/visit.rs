@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use super::media::Findings;
 use super::slip::SlipEffect;
-use super::{ImportOutcome, not_taken};
+use super::{ImportOutcome, skipped_source};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
@@ -52,7 +52,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         let mut now = format!("bundle {number} {}, and is {state} now", visit.came());
         if let (None, Some(row)) = (blocked, row) {
             let note = shortened(&row.note.to_string()).replace('\n', " ");
-            // Only what changed since is reported anew: it went on, or it waits for something else.
+            // Only what changed since is reported again: it went on, or it waits for something else.
             let same = left.is_some_and(|(_, word)| word == row.state.as_str());
             if same && visit.text.contains(&note) {
                 continue;
@@ -313,7 +313,7 @@ fn note_visit(
         all.push(visit);
         all.drain(..all.len().saturating_sub(KEPT));
         if let Some(read) = read {
-            not_taken::note_read(db, &place, read)?;
+            skipped_source::note_read(db, &place, read)?;
         }
         state::set_meta(db, key::MEDIA, Some(&all))
     });
@@ -398,7 +398,7 @@ fn parts(findings: &Findings) -> Vec<String> {
     if parts.is_empty() {
         let nothing = match findings.deeper {
             None => "nothing on it is for this site",
-            Some(_) => "nothing of what was looked at is for this site",
+            Some(_) => "nothing of what was read is for this site",
         };
         parts.push(nothing.to_owned());
     }

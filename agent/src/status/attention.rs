@@ -16,7 +16,7 @@ use crate::attention::{Attention, AttentionKind};
 use crate::enrol;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
-use crate::intake::not_taken;
+use crate::intake::skipped_source;
 use crate::machine::{State, Work};
 use crate::report::{former, refusal};
 use crate::runner::soak::{UNASKED, UNWELL};
@@ -60,7 +60,11 @@ pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), 
     found.extend(former::attention(agent)?);
     let short_of_space = found.iter().any(|one| one.what == AttentionKind::Space);
     let url = agent.config.repository.url.as_deref();
-    found.extend(not_taken::present(agent.store.read(), url, short_of_space)?);
+    found.extend(skipped_source::present(
+        agent.store.read(),
+        url,
+        short_of_space,
+    )?);
     found.extend(not_there(&agent.config.watch));
     // What one is to do about health comes first; the rest may follow from what is named before it.
     let mut left = left(agent)?;
@@ -123,7 +127,7 @@ fn not_there(watch: &[PathBuf]) -> impl Iterator<Item = Attention> {
         .filter(|path| matches!(path.try_exists(), Ok(false)));
     gone.map(|path| {
         let path = text::path(path);
-        let message = format!("the watched folder `{path}` is not there: nothing is taken from it");
+        let message = format!("the watched folder `{path}` is not there: nothing is imported from it");
         let help = format!(
             "make the folder `{path}`, or correct `watch` in agent.toml; where a stick makes it, plug the stick in"
         );
@@ -162,12 +166,12 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
     let (what, when, fix) = match (why.contains(UNWELL), why.contains(UNASKED)) {
         (_, true) => (
             AttentionKind::Health,
-            " while its health was to be looked at",
+            " while its health was to be checked",
             "fix what is named there",
         ),
         (true, false) => (
             AttentionKind::Health,
-            " while its health was looked at",
+            " while its health was checked",
             "fix what was not healthy",
         ),
         (false, false) => (AttentionKind::Left, "", "fix what is named there"),
@@ -232,7 +236,7 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         .collect())
 }
 
-/// Files of an earlier memory that somebody changed, and that are still in the way.
+/// Files of an earlier memory that someone changed, and that are still in the way.
 fn disputed_items(agent: &Agent) -> Result<Vec<Item>, AgentError> {
     let db = agent.store.read();
     let mut disputed: Vec<Item> = state::meta(db, key::DISPUTED)?.unwrap_or_default();
@@ -246,7 +250,7 @@ fn disputed_items(agent: &Agent) -> Result<Vec<Item>, AgentError> {
     Ok(disputed)
 }
 
-/// Files of an earlier memory that somebody changed, and that no bundle was written over since.
+/// Files of an earlier memory that someone changed, and that no bundle was written over since.
 fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     let db = agent.store.read();
     let disputed = disputed_items(agent)?.into_iter();
@@ -268,7 +272,7 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
         Some(number) => (
             format!(
                 "files of an earlier database are not as the bundles on disk brought them, and no bundle with other content writes over them: \
-                 {names}; bundle {number}, which is not on disk, may have written them, or somebody changed them by hand"
+                 {names}; bundle {number}, which is not on disk, may have written them, or someone changed them by hand"
             ),
             match (
                 number < held::takes_from(agent)?,

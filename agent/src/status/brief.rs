@@ -175,7 +175,7 @@ pub(super) fn time(status: &Status) -> String {
 /// That this memory came from a backup.
 pub(super) fn restored(restored: &Restored) -> String {
     format!(
-        "restored from a backup of {} by {} ({}); reports are numbered anew since",
+        "restored from a backup of {} by {} ({}); reports are renumbered since",
         at(restored.made_ms),
         restored.who,
         at(restored.at_ms)

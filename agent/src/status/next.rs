@@ -1,4 +1,4 @@
-//! What to do next, for somebody who has never seen this site.
+//! What to do next, for someone who has never seen this site.
 //!
 //! What comes in: how the site stands. What goes out: short instructions, the most urgent first; none when there is
 //! nothing to do. It looks at nothing else.
@@ -46,7 +46,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     if let Some(bundle) = &status.incomplete {
         let missing: Vec<_> = bundle.missing.iter().map(ToString::to_string).collect();
         next.push(format!(
-            "`outhaul-agent import FOLDER` takes the missing parts of bundle {} (part {} of {}) from a stick, in any \
+            "`outhaul-agent import FOLDER` imports the missing parts of bundle {} (part {} of {}) from a stick, in any \
              order",
             bundle.number,
             missing.join(", "),
@@ -59,7 +59,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         && !status.command
         && !status.names_import()
     {
-        next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
+        next.push("`outhaul-agent import FOLDER` imports a bundle from a stick".to_owned());
     }
     if let Some(visit) = status
         .media

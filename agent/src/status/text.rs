@@ -23,8 +23,8 @@ impl Status {
             && !self.looked_at.contains(name);
         match (is_old, self.observed_ms) {
             (false, _) => word.to_owned(),
-            (true, Some(ms)) => format!("{word} when it was last looked at ({})", at(ms)),
-            (true, None) => format!("{word} when it was last looked at"),
+            (true, Some(ms)) => format!("{word} when it was last checked ({})", at(ms)),
+            (true, None) => format!("{word} when it was last checked"),
         }
     }
 
@@ -36,11 +36,11 @@ impl Status {
         let held = self.held.contains_key(assignment.name.as_str());
         match assignment.status {
             ComplianceStatus::Compliant if held && drifted => {
-                "held, and changed since it was last looked at"
+                "held, and changed since it was last checked"
             }
             ComplianceStatus::Compliant if held => "as desired and held",
             ComplianceStatus::Drifted if held => "held, not as the active bundle has it",
-            ComplianceStatus::Compliant if drifted => "changed since it was last looked at",
+            ComplianceStatus::Compliant if drifted => "changed since it was last checked",
             ComplianceStatus::Compliant if self.unfinished.is_some() => {
                 "as desired before the unfinished work"
             }
@@ -89,14 +89,14 @@ impl Status {
         match (self.active, self.unfinished) {
             _ if self.command => "A command is at work on this site.".to_owned(),
             (_, Some(number)) if self.watched => {
-                format!("Bundle {number} is applied, and its health is looked at.")
+                format!("Bundle {number} is applied, and its health is checked.")
             }
             (_, Some(number)) => format!("The work on bundle {number} is unfinished."),
             (Some(number), None) if self.attention.is_empty() && self.to_do.is_none() => {
                 format!("Bundle {number} runs.")
             }
             (Some(number), None) => {
-                format!("Bundle {number} is active, and somebody should look at it.")
+                format!("Bundle {number} is active, and needs attention.")
             }
             (None, None) => match &self.cluster {
                 Some(cluster) => format!("{}.", following::sentence(cluster)),

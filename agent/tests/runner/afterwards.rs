@@ -154,7 +154,7 @@ fn a_full_disk_is_called_that_and_status_says_what_it_can() {
     assert!(printed.contains("active: bundle 1"), "{printed}");
     assert!(printed.contains("holds: `hello` at bundle 1"), "{printed}");
     assert!(
-        printed.contains("hello: as desired when it was last looked at"),
+        printed.contains("hello: as desired when it was last checked"),
         "{printed}"
     );
     assert_reports(&run("apply"), 3, &full);

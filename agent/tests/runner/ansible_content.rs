@@ -129,7 +129,7 @@ fn vaults_open_with_the_assignments_password_or_the_sites() {
     assert_eq!(out(&site, "secret"), "two");
 
     let wrong =
-        site.import(&centre.publish(&Draft::new([load("of somebody else", "three")]).ansible()));
+        site.import(&centre.publish(&Draft::new([load("of someone else", "three")]).ansible()));
     assert_eq!(code(&wrong), 1, "{}", stderr(&wrong));
     assert!(
         stdout(&wrong).contains("Decryption failed"),

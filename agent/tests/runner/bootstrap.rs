@@ -264,9 +264,9 @@ fn a_cut_while_flux_starts_goes_on_when_it_runs() {
     assert_eq!(code(&done), 0, "{}", stderr(&done));
     assert_eq!(empty.site.active(), Some(1));
     assert!(empty.there(MADE).is_some());
-    // Somebody scales what came first: it is seen, as of any other assignment.
+    // Someone scales what came first: it is seen, as of any other assignment.
     let none = json!({"spec": {"replicas": 0}});
-    empty.server.patch(DEPLOYMENT, "somebody", &none).unwrap();
+    empty.server.patch(DEPLOYMENT, "someone", &none).unwrap();
     // Flux may be at work on the team's part while it is looked at.
     let until = Instant::now() + PATIENCE;
     let status = loop {

@@ -118,7 +118,7 @@ fn over_the_network_no_clock_bricks_or_downgrades_a_site() {
         let once = || under(clock, &site, &["run", "--once"]).checked().unwrap();
         assert_reports(&once(), 0, &[]);
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
-        // Somebody puts the old state back on the server.
+        // Someone puts the old state back on the server.
         let old_server = Server::files(archive.path().to_owned());
         site.configure(&format!(
             "{NOBODY_SET_IT}[repository]\nurl = \"{}\"",

@@ -117,7 +117,7 @@ fn a_cluster_that_does_not_answer_is_not_well_one_that_cannot_be_asked_is_found_
     assert_reports(
         &refused,
         3,
-        &["this site's health cannot be asked: `web`: "],
+        &["this site's health cannot be checked: `web`: "],
     );
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
     let config = |authority: &str| {
@@ -136,7 +136,7 @@ fn a_cluster_that_does_not_answer_is_not_well_one_that_cannot_be_asked_is_found_
     assert_reports(
         &refused,
         3,
-        &["this site's health cannot be asked: `web`: "],
+        &["this site's health cannot be checked: `web`: "],
     );
     // A cluster that does not answer is not well, as a bundle may have made it.
     if let Some((authority, _)) = crate::tls::certificate(site.folder.path(), "localhost") {

@@ -170,7 +170,7 @@ impl Stage<'_> {
         Some(self.fixture.draft(vec![load]))
     }
 
-    /// `import` as somebody typed it, with its reconciler at work.
+    /// `import` as someone typed it, with its reconciler at work.
     fn start(&self, bundle: &std::path::Path) -> Child {
         let mut command = self.site.command(&["import", bundle.to_str().unwrap()]);
         command.stdout(Stdio::null()).stderr(Stdio::null());

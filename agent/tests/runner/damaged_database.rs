@@ -131,7 +131,7 @@ fn what_is_advised_for_a_damaged_database_works_as_it_is_typed() {
     let kit = centre.kit("drone-7");
     let kit = kit.to_str().unwrap();
     assert_reports(&site.run(&["enrol", kit]), 3, &help);
-    // Aside within the folder, as somebody may understand it.
+    // Aside within the folder, as someone may understand it.
     fs::rename(database(&site), site.state().join("agent.db.damaged")).unwrap();
     let enrolled = site.run(&["enrol", kit]);
     assert_reports(&enrolled, 0, &["is held again, by `holds.json` (1 hold;"]);

@@ -32,7 +32,7 @@ fn thing(fleet: &Fleet, content: &str, correct: bool, wait_s: u64) -> Load {
     fleet.made_of("a", &[("thing.yaml", map("a", content))], correct, wait_s)
 }
 
-/// Looks until `is_so`: Fleet notices some seconds later what somebody changed.
+/// Looks until `is_so`: Fleet notices some seconds later what someone changed.
 #[track_caller]
 fn look_until(site: &Site, is_so: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -65,7 +65,7 @@ fn what_somebody_changes_in_what_fleet_made_is_reported_in_its_words_or_put_back
         let spoilt = json!({"data": {"content": "spoilt"}});
         fleet
             .server()
-            .patch(&fleet.thing("a"), "somebody", &spoilt)
+            .patch(&fleet.thing("a"), "someone", &spoilt)
             .unwrap();
     };
     spoil();
@@ -88,7 +88,7 @@ fn what_somebody_changes_in_what_fleet_made_is_reported_in_its_words_or_put_back
     let pause = json!({"spec": {"paused": true}});
     fleet
         .server()
-        .patch(&fleet.path_of("a"), "somebody", &pause)
+        .patch(&fleet.path_of("a"), "someone", &pause)
         .unwrap();
     let status = look_until(&site, |status| status["status"] == "drifted");
     let printed = status.to_string();
@@ -147,7 +147,7 @@ fn a_fleet_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() 
     let blocked = site.import(&centre.publish(&changed));
     let words = [
         "Fleet does not answer: `Bundle.fleet.cattle.io fleet-local/",
-        "no controller of Fleet has looked at it yet",
+        "no controller of Fleet has processed it yet",
         "help: `kubectl get pods --all-namespaces --selector 'app in (fleet-controller, fleet-agent)'`",
     ];
     assert_reports(&blocked, 3, &words);

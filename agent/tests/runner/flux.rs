@@ -254,7 +254,7 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
     let blocked = site.import(&centre.publish(&draft(changed)));
     let words = [
         "Flux does not answer: `Kustomization.kustomize.toolkit.fluxcd.io ",
-        "no controller of Flux has looked at it yet",
+        "no controller of Flux has processed it yet",
         "help: `kubectl get pods --all-namespaces --selector app.kubernetes.io/part-of=flux`",
     ];
     assert_reports(&blocked, 3, &words);

@@ -24,7 +24,7 @@ const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// A release of a chart repository's newest chart, which only reports what somebody changes, and one of an artifact, which
+/// A release of a chart repository's newest chart, which only reports what someone changes, and one of an artifact, which
 /// puts it back. Neither says a word that differs from one bundle to the next.
 const RELEASES: &str = "apiVersion: v1
 kind: Namespace
@@ -234,10 +234,10 @@ fn charts_are_installed_from_the_mirror_followed_looked_at_rolled_back_and_unins
     site.take(&centre.publish(&offline.draft("1.1.0", named, "two")));
     assert_eq!(offline.contents(), both("two"));
 
-    // What somebody changed in what a release installed is reported where Flux is to leave it, and put back by Flux otherwise.
+    // What someone changed in what a release installed is reported where Flux is to leave it, and put back by Flux otherwise.
     let spoilt = json!({"data": {"content": "spoilt"}});
     for name in ["listed", "pushed"] {
-        server.patch(&map(name), "somebody", &spoilt).unwrap();
+        server.patch(&map(name), "someone", &spoilt).unwrap();
     }
     let status = offline.look_until(|status| status["status"] == "drifted");
     let printed = status.to_string();

@@ -1,4 +1,4 @@
-//! Folders that are somebody else's: no site begins in one, and none of the agent's commands writes to one.
+//! Folders that are someone else's: no site begins in one, and none of the agent's commands writes to one.
 //!
 //! What comes in: folders of a fleet, a hub, another site, control planes and repositories. What goes out: a refusal with code 2, and each
 //! folder as it was, its rights included.

@@ -241,7 +241,7 @@ fn after_a_lost_database_without_a_copy_of_the_holds_an_assignment_is_held_at_wh
     let advice = "`outhaul-agent hold --assignment NAME`, before the next bundle is imported";
     let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
     assert_reports(&enrolled, 0, &["it is unknown", advice]);
-    // The service may have run before somebody gets to it.
+    // The service may have run before someone gets to it.
     site.run(&["run", "--once"]);
     let unknown = site.run(&["hold", "--assignment", "helo"]);
     assert_reports(
@@ -303,7 +303,7 @@ fn files_of_a_bundle_whose_folder_is_lost_are_not_said_to_be_changed_by_hand() {
     fs::remove_dir_all(site.state().join("generations/2")).unwrap();
     let kit = centre.kit("drone-7");
     let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
-    let may = "bundle 2, which is not on disk, may have written it, or somebody changed it by hand";
+    let may = "bundle 2, which is not on disk, may have written it, or someone changed it by hand";
     let first = "import bundle 2 first (`outhaul-agent import FOLDER`)";
     assert_reports(&enrolled, 0, &[may, first]);
     assert!(

@@ -57,7 +57,7 @@ fn the_page_for_authors_shows_real_messages() {
         Draft::new(names.iter().map(load)).reconciler("static-pods")
     };
     site.take(&centre.publish(&loads(&["a", "b", "c", "printer"])));
-    fs::write(pods.join("printer.pod.yaml"), "somebody's").unwrap();
+    fs::write(pods.join("printer.pod.yaml"), "someone's").unwrap();
     site.ok(&["run", "--once"]);
     site.take(&centre.publish(&loads(&["a", "b", "c"])));
     let all = fs::read_to_string(folder.join("messages")).unwrap();

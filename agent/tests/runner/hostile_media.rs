@@ -1,4 +1,4 @@
-//! Sticks that somebody prepared to do harm: nothing outside them is touched, nothing waits for them, and
+//! Sticks that someone prepared to do harm: nothing outside them is touched, nothing waits for them, and
 //! each entry that cannot be used is named.
 
 use std::fs;
@@ -321,7 +321,11 @@ fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forger
     fs::copy(&bundle, fixture.stick("good.outhaul")).unwrap();
     fs::copy(&bundle, fixture.stick("copy.outhaul")).unwrap();
     let printed = fixture.on_stick("import");
-    assert_reports(&printed, 0, &["bundle 2 is the one that was taken already"]);
+    assert_reports(
+        &printed,
+        0,
+        &["bundle 2 is the one that was imported already"],
+    );
     assert_eq!(fixture.site.active(), Some(2));
 }
 

@@ -59,8 +59,8 @@ fn a_bundle_with_an_assignment_less_removes_exactly_its_files() {
     let all = ["one", "two", "three", "four"].map(load);
     site.take(&centre.publish(&Draft::new(all.clone())));
     let applied = site.state().join("applied");
-    fs::write(applied.join("two/foreign.yaml"), "somebody else's").unwrap();
-    fs::write(applied.join("foreign.yaml"), "somebody else's").unwrap();
+    fs::write(applied.join("two/foreign.yaml"), "someone else's").unwrap();
+    fs::write(applied.join("foreign.yaml"), "someone else's").unwrap();
     let taken = site.take(&centre.publish(&Draft::new(
         all.into_iter().filter(|load| load.name() != "two"),
     )));
@@ -88,7 +88,7 @@ fn a_file_of_somebody_else_in_the_way_stays_and_the_bundle_before_runs_again() {
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
     let foreign = site.state().join("applied/hello/new.yaml");
-    fs::write(&foreign, "somebody else's").unwrap();
+    fs::write(&foreign, "someone else's").unwrap();
     let load = Load::new("hello")
         .file("manifest.yaml", "greeting: new\n")
         .file("new.yaml", "ours");
@@ -100,7 +100,7 @@ fn a_file_of_somebody_else_in_the_way_stays_and_the_bundle_before_runs_again() {
         "{}",
         stdout(&output)
     );
-    assert_eq!(fs::read(&foreign).unwrap(), b"somebody else's");
+    assert_eq!(fs::read(&foreign).unwrap(), b"someone else's");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: hi\n");
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.state_of(2), "reverted");

@@ -1,8 +1,8 @@
 //! A site whose database is damaged, empty or gone: what it says, and that the way out that it names works.
 //!
 //! What must come out: nothing that runs is touched, and after a new enrolment a newer bundle becomes
-//! active over the files of the old ones, and removes what it leaves out. A file that somebody else
-//! changed meanwhile stays somebody else's.
+//! active over the files of the old ones, and removes what it leaves out. A file that someone else
+//! changed meanwhile stays someone else's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -231,7 +231,7 @@ fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
             Some(text) => fs::write(&floors, text).unwrap(),
         }
         let output = site.run(&["apply"]);
-        assert_reports(&output, 0, &["is written anew from the database"]);
+        assert_reports(&output, 0, &["is written again from the database"]);
         let now: serde_json::Value = serde_json::from_slice(&fs::read(&floors).unwrap()).unwrap();
         assert_eq!(now["floors"], whole["floors"]);
     }
@@ -275,7 +275,7 @@ fn attack_with_database_and_floors_gone_the_kept_bundles_keep_older_ones_out() {
     }
 }
 
-/// A site on which somebody set the width, and whose database is lost since.
+/// A site on which someone set the width, and whose database is lost since.
 fn set_and_lost() -> (Centre, Site, Draft) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

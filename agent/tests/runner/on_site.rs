@@ -258,7 +258,7 @@ fn a_round_with_a_hub_that_is_gone_or_hangs_ends_says_so_and_loses_nothing() {
             "`outhaul-agent export FOLDER`",
         ];
         assert_reports(&site.run(&["run", "--once"]), 3, &words);
-        // All else of the round was done, and is reported when somebody carries it.
+        // All else of the round was done, and is reported when someone carries it.
         assert_eq!(site.active(), Some(1));
         let status = site.status();
         assert!(

@@ -252,7 +252,7 @@ fn of_a_bundle_that_waits_one_assignment_is_approved_and_the_rest_later() {
     let alone = site.run(&[&["approve", "2"], &why[..]].concat());
     assert_reports(&alone, 0, &["`alpha` alone is let through"]);
     assert_eq!(site.active(), Some(2));
-    // What is new in it is not installed before somebody approves it.
+    // What is new in it is not installed before someone approves it.
     assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
     assert_eq!(reported(&site, "gamma").0, ComplianceStatus::InProgress);
     site.ok(&["approve", "2", "--who", "bob", "--reason", "it went well"]);

@@ -1,4 +1,4 @@
-//! One test for each attack on parity parts by somebody who has a fleet's bundles and no key: he can write parity of any
+//! One test for each attack on parity parts by someone who has a fleet's bundles and no key: he can write parity of any
 //! cut and any bytes, with right digests.
 //!
 //! What comes in: the real program, and forged files beside right ones. What must come out: the bundle as it was signed whenever

@@ -107,7 +107,7 @@ fn a_full_stick_is_tried_again_when_there_is_room() {
         printed.contains("the service tries again where it runs, while it stays plugged in"),
         "{printed}"
     );
-    // Somebody makes room; nobody pulls the stick.
+    // Someone makes room; nobody pulls the stick.
     fs::remove_file(stick.path().join("photos")).unwrap();
     service.wait_for(&format!("; reports up to {} are on", last(&site)));
     assert_eq!(site.read_reports(stick.path()).len() as u64, last(&site));

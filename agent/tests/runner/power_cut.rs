@@ -143,7 +143,7 @@ fn good() -> Draft {
     Draft::new(["a", "b", "new"].map(stays).into_iter().chain([hello]))
 }
 
-/// `hello` wants a file that is somebody else's.
+/// `hello` wants a file that is someone else's.
 fn bad() -> (Draft, impl FnOnce(&Path)) {
     (good(), |applied: &Path| {
         fs::write(applied.join("hello/comes.yaml"), "foreign").unwrap();
@@ -336,7 +336,7 @@ fn what_a_cut_off_copy_left_does_not_keep_a_plan_from_being_made() {
     assert_eq!(plan.status.code(), Some(0), "{}", stderr(&plan));
     let printed = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert!(printed.contains("bundle 3"), "{printed}");
-    // It changed nothing: the import begins anew.
+    // It changed nothing: the import begins again.
     assert_eq!(case.import(&site, None).status.code(), Some(0));
 }
 

@@ -54,7 +54,7 @@ fn change_soak(site: &Site, name: &str, value: i64) {
     assert_eq!(changed.unwrap(), 1);
 }
 
-/// Bundle 2 arrives, and its health is looked at.
+/// Bundle 2 arrives, and its health is checked.
 fn soaking(centre: &Centre, site: &Site) -> PathBuf {
     let two = centre.publish(&Draft::hello("two"));
     let state = &site.ok(&["import", two.to_str().unwrap()])["state"];
@@ -70,7 +70,7 @@ fn a_probe_that_cannot_be_run_is_found_before_anything_is_applied() {
     let refused = |words: &str| {
         for command in ["plan", "import"] {
             let done = site.run(&[command, two.to_str().unwrap()]);
-            let health = "this site's health cannot be asked: `press`: ";
+            let health = "this site's health cannot be checked: `press`: ";
             assert_reports(&done, 3, &[health, words, "under `[health]` in agent.toml"]);
         }
         assert_eq!(site.kept(), before, "{words}");
@@ -119,7 +119,7 @@ fn a_probe_that_is_away_for_one_look_rolls_nothing_back_and_the_reason_is_told()
     let two = soaking(&centre, &site);
     let away = site.folder.path().join("away");
     fs::rename(&probe, &away).unwrap();
-    let why = "this site's health cannot be asked: `press`: ";
+    let why = "this site's health cannot be checked: `press`: ";
     let done = site.run(&["run", "--once"]);
     assert_reports(
         &done,
@@ -174,7 +174,7 @@ fn the_service_waits_for_a_probe_and_names_the_reason_in_its_log() {
     let service = Service::start(&site);
     let said = || fs::read_to_string(log(&site)).unwrap_or_default();
     until("the reason in the log", || {
-        said().contains("this site's health cannot be asked: `press`")
+        said().contains("this site's health cannot be checked: `press`")
     });
     assert_eq!(
         (site.active(), site.state_of(2)),
@@ -207,7 +207,7 @@ fn a_probe_that_stays_away_is_given_up_after_the_time_that_was_set() {
     configure(&site, &probe, 3600);
     change_soak(&site, "unasked_ms", 3_600_000);
     let done = site.run(&["run", "--once"]);
-    let why = "this site's health cannot be asked: `press`: ";
+    let why = "this site's health cannot be checked: `press`: ";
     assert!(
         stdout(&done).contains("it stayed so for 60 minutes"),
         "{done:?}"

@@ -1,4 +1,4 @@
-//! A database that was removed and saved, or cannot be saved yet: what keeps somebody from losing it by the next command, and the way back, typed as it is
+//! A database that was removed and saved, or cannot be saved yet: what keeps someone from losing it by the next command, and the way back, typed as it is
 //! printed.
 //!
 //! What must come out: no site is enrolled over what it can have again, no command that was printed overwrites a newer database, and no advice leaves

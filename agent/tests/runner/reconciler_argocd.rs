@@ -133,14 +133,14 @@ impl Fixture for ArgoCd {
         self.cluster.there()
     }
 
-    /// Somebody changes what the bundle brought, and Argo CD does as it then says.
+    /// Someone changes what the bundle brought, and Argo CD does as it then says.
     fn spoil(&self, name: &str) {
         let variables =
             json!([{"name": "name", "value": name}, {"name": "content", "value": "spoilt"}]);
         let change: Value =
             json!({"spec": {"source": {"directory": {"jsonnet": {"extVars": variables}}}}});
         self.server()
-            .patch(&self.path_of(name), "somebody", &change)
+            .patch(&self.path_of(name), "someone", &change)
             .unwrap();
         while self.content(name).as_deref() != Some("spoilt") {
             std::thread::yield_now();

@@ -35,7 +35,7 @@ impl Fleet {
         self.cluster.server()
     }
 
-    /// Of a workload with these files; Fleet puts back what somebody changes, or reports it.
+    /// Of a workload with these files; Fleet puts back what someone changes, or reports it.
     pub fn made_of(
         &self,
         name: &str,
@@ -131,12 +131,12 @@ impl Fixture for Fleet {
         self.cluster.there()
     }
 
-    /// Somebody changes what the bundle brought, and Fleet does as it then says.
+    /// Someone changes what the bundle brought, and Fleet does as it then says.
     fn spoil(&self, name: &str) {
         let resources = json!([{"name": "app/thing.yaml", "content": map(name, "spoilt")}]);
         let change: Value = json!({"spec": {"resources": resources}});
         let path = self.path_of(name);
-        self.server().patch(&path, "somebody", &change).unwrap();
+        self.server().patch(&path, "someone", &change).unwrap();
         // Until it says so, too: while it is at work nothing is concluded, and nothing put back.
         let is_settled = || {
             let found = self.server().get(&path).unwrap().unwrap();

@@ -123,11 +123,11 @@ impl Fixture for Flux {
         self.cluster.there().into_iter().map(one).collect()
     }
 
-    /// Somebody changes what the bundle brought, and Flux does as it then says.
+    /// Someone changes what the bundle brought, and Flux does as it then says.
     fn spoil(&self, name: &str) {
         let change: Value = json!({"spec": {"postBuild": {"substitute": {"content": "spoilt"}}}});
         let path = self.kustomization(name);
-        self.server().patch(&path, "somebody", &change).unwrap();
+        self.server().patch(&path, "someone", &change).unwrap();
         // Until it says so, too: while it is at work nothing is concluded, and nothing put back.
         let is_settled = || {
             let found = self.server().get(&path).unwrap().unwrap();

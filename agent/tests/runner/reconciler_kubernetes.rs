@@ -150,7 +150,7 @@ impl Fixture for Kubernetes {
     fn spoil(&self, name: &str) {
         let change = json!({"data": {"content": "spoilt"}});
         let path = self.path(&format!("configmaps/{name}"));
-        self.server.patch(&path, "somebody", &change).unwrap();
+        self.server.patch(&path, "someone", &change).unwrap();
     }
 
     fn absent(&mut self, absent: bool) {

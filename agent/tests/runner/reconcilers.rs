@@ -47,7 +47,7 @@ pub trait Fixture {
     /// What is there now.
     fn there(&self) -> There;
 
-    /// Somebody changes a thing by hand.
+    /// Someone changes a thing by hand.
     fn spoil(&self, name: &str);
 
     /// The reconciler goes, or comes back.
@@ -148,7 +148,7 @@ fn things(folder: &Path, end_of_name: char) -> There {
     tree(folder).into_iter().map(one).collect()
 }
 
-/// Files for somebody who watches.
+/// Files for someone who watches.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -178,7 +178,7 @@ impl Fixture for Folder {
         Load::new(name).file("thing", content)
     }
 
-    /// Somebody's own folder lies where the file is to go.
+    /// Someone's own folder lies where the file is to go.
     fn broken(&self, name: &str) -> Load {
         let place = self.target().join(name).join("second");
         fs::create_dir_all(place).unwrap();
@@ -207,7 +207,7 @@ impl Fixture for Folder {
         let (target, aside) = (self.target(), self.0.path().join("aside"));
         if absent {
             fs::rename(&target, &aside).unwrap();
-            fs::write(&target, "somebody's file").unwrap();
+            fs::write(&target, "someone's file").unwrap();
         } else {
             fs::remove_file(&target).unwrap();
             fs::rename(&aside, &target).unwrap();

@@ -76,7 +76,7 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
     let waiting = site.status()["reports_waiting"].as_u64().unwrap();
     let refused_for = |rule: &str, words: &str, site: &Site| {
         let words = [
-            "takes no report of this site",
+            "accepts no reports of this site",
             rule,
             words,
             "stays in the queue",
@@ -117,7 +117,7 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
         .unwrap();
     drop(db);
     assert_reports(&site.run(&["run", "--once"]), 1, &["(retired-key)"]);
-    let words = ["takes no report of this site", "another key"];
+    let words = ["accepts no reports of this site", "another key"];
     assert_reports(&site.run(&["send"]), 1, &words);
     assert!(site.status()["reports_waiting"].as_u64().unwrap() > 0);
 

@@ -82,7 +82,7 @@ fn drift_is_found_and_reported_by_a_timer() {
     site.take(&centre.publish(&Draft::hello("one")));
     fs::write(
         site.state().join("applied/hello/manifest.yaml"),
-        "somebody's change",
+        "someone's change",
     )
     .unwrap();
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
@@ -93,7 +93,7 @@ fn drift_is_found_and_reported_by_a_timer() {
     assert_eq!(found.assignments[0].status, ComplianceStatus::Drifted);
     assert_eq!(site.status()["assignments"][0]["status"], "drifted");
     // The stream says: report only.
-    assert_eq!(site.applied()["hello/manifest.yaml"], b"somebody's change");
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"someone's change");
 }
 
 /// Reports about bundle 2 and what came after, in words.
@@ -112,7 +112,7 @@ fn a_revert_is_one_report_of_what_runs_now_and_why() {
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
     let foreign = site.state().join("applied/hello/new.yaml");
-    fs::write(&foreign, "somebody else's").unwrap();
+    fs::write(&foreign, "someone else's").unwrap();
     let load = Load::new("hello")
         .file("manifest.yaml", "two\n")
         .file("new.yaml", "ours");

@@ -1,4 +1,4 @@
-//! Reports of a database that was removed and saved, where the site is enrolled anew instead of putting it back.
+//! Reports of a database that was removed and saved, where the site is enrolled again instead of putting it back.
 //!
 //! What must come out: `enrol` and `status` name them, a stick and the network bring them to the hub, and they stay until it has acknowledged them.
 
@@ -19,7 +19,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A site that was enrolled anew after its service saved the removed database.
+/// A site that was enrolled again after its service saved the removed database.
 struct Anew {
     site: Site,
     /// Of the second enrolment, and what that printed.
@@ -47,7 +47,7 @@ fn enrolled_anew(hub_key: &SigningKey) -> Anew {
         let _ = fs::remove_file(site.state().join(name));
     }
     assert_eq!(service.ended().code(), Some(3));
-    // As where a disk was too full for all of it, or somebody does not want it back.
+    // As where a disk was too full for all of it, or someone does not want it back.
     let saved = site
         .state()
         .join(format!("rescued/{}-{}.db", before[0].epoch, before.len()));
@@ -180,14 +180,14 @@ fn reports_of_a_removed_database_are_sent_and_stay_until_they_are_acknowledged()
 #[test]
 fn reports_that_were_not_written_beside_the_saved_database_are_written_by_an_enrolment() {
     let key = SigningKey::generate().unwrap();
-    let anew = enrolled_anew(&key);
-    let (site, epoch, count) = (&anew.site, &anew.epoch, anew.count);
+    let again = enrolled_anew(&key);
+    let (site, epoch, count) = (&again.site, &again.epoch, again.count);
     let reports = site.state().join("rescued/reports");
     let before = tree(&reports);
     fs::remove_dir_all(&reports).unwrap();
     let saved = site.state().join(format!("rescued/{epoch}-{count}.db"));
     fs::rename(site.folder.path().join("saved.db"), saved).unwrap();
-    let again = site.run(&["enrol", path(&anew.kit)]);
+    let again = site.run(&["enrol", path(&again.kit)]);
     assert_reports(&again, 0, &["reports of it have not reached the hub"]);
     assert_eq!(tree(&reports), before);
 }

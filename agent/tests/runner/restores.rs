@@ -1,4 +1,4 @@
-//! A restore that was killed: before its end it begins anew, and at its end it is completed by whatever comes next.
+//! A restore that was killed: before its end it begins again, and at its end it is completed by whatever comes next.
 //!
 //! What comes in: what such a restore leaves in the state folder. What goes out: a site, and one sentence about it.
 
@@ -43,11 +43,7 @@ fn a_restore_that_was_killed_at_its_very_end_is_complete_and_says_so() {
         assert!(!machine.state().join("restoring").exists());
         assert!(!stdout(&machine.run(&["status"])).contains(words));
         if is_restore {
-            assert_eq!(
-                machine.status()["reports_last"],
-                before,
-                "numbered anew once"
-            );
+            assert_eq!(machine.status()["reports_last"], before, "renumbered once");
         }
         assert_eq!(machine.active(), Some(1));
     }
@@ -120,7 +116,7 @@ fn a_site_json_of_an_earlier_numbering_is_said_and_written_anew_by_whatever_come
             said.contains(words) && said.contains("`outhaul-agent run --once`"),
             "{said}"
         );
-        assert_reports(&machine.run(next), 0, &[words, "the file is written anew"]);
+        assert_reports(&machine.run(next), 0, &[words, "the file is written again"]);
         assert_ne!(fs::read(&file).unwrap(), earlier);
         let epoch = |bytes: &[u8]| {
             let value: serde_json::Value = serde_json::from_slice(bytes).unwrap();

@@ -123,11 +123,11 @@ fn attack_a_known_bundle_with_an_unsigned_compressed_index_is_not_opened() {
     let stored = outhaul_test_kit::folder::paths(&blobs);
     fs::remove_file(blobs.join(&stored[0])).unwrap();
     let words = [
-        "its missing blobs were not taken again",
+        "its missing blobs were not restored",
         "`index.json.zst`: expected ",
         " bytes, found ",
     ];
     assert_reports(&site.import(&file), 0, &words);
-    let words = "of them are taken again from what came";
+    let words = "of them are restored from what came";
     assert_reports(&site.import(&one), 0, &[words]);
 }

@@ -39,7 +39,7 @@ fn a_database_that_is_cut_short_under_the_service_is_seen_and_said_with_a_way_ba
     for (is_used, part) in [(true, 0), (true, 4096), (true, 50_000), (false, 5000)] {
         let centre = Centre::new();
         let (site, mut service) = at_work(&centre);
-        // What another process writes, this one reads anew.
+        // What another process writes, this one reads again.
         if is_used {
             site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
         }

@@ -228,7 +228,7 @@ fn what_people_decide_beside_the_service_is_answered_with_what_came_of_it() {
     service.wait_for("STATUS=bundle 2 is active");
     assert_eq!(site.ok(&["rollback", "--who", "ann"])["active"], 1);
     assert_eq!(site.ok(&["apply", "--who", "ann"])["active"], 1);
-    // Somebody's folder lies where the file goes: it fails, and the command says so and ends by it.
+    // Someone's folder lies where the file goes: it fails, and the command says so and ends by it.
     let file = site.state().join("applied/hello/manifest.yaml");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();

@@ -39,7 +39,7 @@ fn status_says_what_the_service_follows_where_agent_toml_was_changed_since() {
     assert!(service.terminate().success());
     let printed = stdout(&site.run(&["status"]));
     assert!(printed.contains("nothing new is installed"), "{printed}");
-    // What it is started with anew is what it follows.
+    // What it is started with again is what it follows.
     site.configure("approval = \"always\"\n");
     let _service = Service::start(&site);
     assert!(!kinds().contains("settings"), "{}", kinds());

@@ -315,7 +315,7 @@ fn a_left_out_blob_that_is_lost_with_a_power_cut_half_applies_nothing() {
 #[test]
 fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_is_refused() {
     let case = Case::new();
-    // Large enough that somebody sees that it is being read.
+    // Large enough that someone sees that it is being read.
     let third = Draft::new([Load::new("hello")
         .file("manifest.yaml", "greeting: three\n")
         .payload("image.tar.gz", noise(150_000))

@@ -99,7 +99,7 @@ fn a_value_is_applied_kept_over_the_next_bundle_and_a_rollback_and_reported_with
         ("ann", Some("wider paper"))
     );
     assert_eq!(value.unused, None);
-    // Looking for drift finds none, and a value that somebody typed into the file is drift.
+    // Looking for drift finds none, and a value that someone typed into the file is drift.
     site.ok(&["run", "--once"]);
     let status = site.status();
     assert_eq!(status["assignments"][0]["status"], "compliant", "{status}");

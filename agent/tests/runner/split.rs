@@ -168,7 +168,7 @@ fn the_helper_installs_changes_removes_and_goes_back_by_its_own_inventory() {
     assert_eq!(split.applied()["other/payload/data"], b"one");
     site.take(&centre.publish(&two("two")));
     assert!(!split.applied().contains_key("hello/only-one.yaml"));
-    // What somebody else put there stays.
+    // What someone else put there stays.
     fs::write(split.folder().join("applied/hello/foreign"), "mine").unwrap();
     site.take(&centre.publish(&one("three")));
     let names: Vec<String> = split.applied().into_keys().collect();

@@ -1,4 +1,4 @@
-//! The half without rights is somebody else's: it asks the helper for whatever it likes, and changes the
+//! The half without rights is someone else's: it asks the helper for whatever it likes, and changes the
 //! folder from which the helper reads.
 //!
 //! What comes in: raw requests at the real helper's socket, forged, older and altered generations, links

@@ -211,7 +211,7 @@ fn a_wrong_digest_never_reaches_the_cluster() {
     let answer = ask(split, &wrong);
     assert_eq!(answer["refused"]["rule"], "content", "{answer}");
 
-    // Somebody who has the agent's user writes manifests, and an index that lists them.
+    // Someone who has the agent's user writes manifests, and an index that lists them.
     let bundle = cluster.publish(&draft(&[("ours", "2")]));
     split.site.configure(&format!(
         "approval = \"always\"\n[apply]\nhelper = \"{}\"\n",

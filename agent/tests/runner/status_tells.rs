@@ -1,4 +1,4 @@
-//! What `status` says to somebody who has never seen the site: what is half done, what is left, what to do next.
+//! What `status` says to someone who has never seen the site: what is half done, what is left, what to do next.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -104,7 +104,7 @@ fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
     let site = Site::new(&centre, "drone-7");
     let target = site.state().join("applied/beta");
     fs::create_dir_all(&target).unwrap();
-    fs::write(target.join("thing.yaml"), "somebody's").unwrap();
+    fs::write(target.join("thing.yaml"), "someone's").unwrap();
     let load = |name: &str| Load::new(name).file("thing.yaml", "x\n");
     let both = Draft::new(["alpha", "beta"].map(load));
     let printed = site.import(&centre.publish(&both));
@@ -361,14 +361,14 @@ fn what_is_not_looked_at_by_status_is_said_with_the_time_and_what_is_shows_the_t
     assert!(text().contains("  hello: as desired\n"), "{}", text());
     fs::remove_dir_all(site.state().join("applied")).unwrap();
     let printed = text();
-    let changed = "  hello: changed since it was last looked at\n";
+    let changed = "  hello: changed since it was last checked\n";
     assert!(printed.contains(changed), "{printed}");
     assert!(printed.contains("it is missing"), "{printed}");
     assert!(!printed.contains("no action needed"), "{printed}");
     // Where nothing can be compared, nothing is said to be so now.
     fs::remove_dir_all(site.state().join("generations/1")).unwrap();
     let printed = text();
-    let found = "  hello: as desired when it was last looked at (";
+    let found = "  hello: as desired when it was last checked (";
     assert!(printed.contains(found), "{printed}");
     // A playbook that would have to run is not run for `status`.
     let site = Site::new(&centre, "drone-8");
@@ -378,6 +378,6 @@ fn what_is_not_looked_at_by_status_is_said_with_the_time_and_what_is_shows_the_t
     let looked = site.status()["observed_ms"].as_i64().unwrap();
     let looked = jiff::Timestamp::from_millisecond(looked).unwrap();
     let printed = stdout(&site.run(&["status"]));
-    let found = format!("  hello: as desired when it was last looked at ({looked})");
+    let found = format!("  hello: as desired when it was last checked ({looked})");
     assert!(printed.contains(&found), "{printed}");
 }

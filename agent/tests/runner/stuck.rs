@@ -26,7 +26,7 @@ fn site_with_two() -> (Centre, Site) {
 fn obstacle(site: &Site) -> PathBuf {
     let folder = site.state().join("applied/hello/only-one.yaml");
     fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("diary.txt"), "somebody's").unwrap();
+    fs::write(folder.join("diary.txt"), "someone's").unwrap();
     folder
 }
 
@@ -48,7 +48,7 @@ fn a_rollback_that_fails_says_so_and_the_bundle_that_ran_goes_on() {
     assert_reports(&site.run(&["rollback", "--who", "ann"]), 1, &words);
     assert_eq!(site.state_of(2), "active");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"two\n");
-    assert_eq!(fs::read(folder.join("diary.txt")).unwrap(), b"somebody's");
+    assert_eq!(fs::read(folder.join("diary.txt")).unwrap(), b"someone's");
     // What is reported is what runs, and why.
     let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))

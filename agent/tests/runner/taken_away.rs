@@ -1,4 +1,4 @@
-//! What somebody removes or exchanges under a site: its lock, its database, what lies beside it. And a file of another site or time in its place.
+//! What someone removes or exchanges under a site: its lock, its database, what lies beside it. And a file of another site or time in its place.
 //!
 //! What must come out: it is noticed, by the service that runs and by the next command; nothing is half done, no report is lost or made under a
 //! wrong name or number, and the way out that is printed works as it is printed.
@@ -328,7 +328,7 @@ fn attack_an_older_copy_of_the_database_gives_no_number_twice() {
     )
     .unwrap();
     assert_eq!(as_advised.active(), Some(2));
-    // Without the newer one, the site is enrolled anew, and numbers its reports anew.
+    // Without the newer one, the site is enrolled again, and renumbers its reports.
     remove(&site, &DATABASE);
     site.ok(&["enrol", path(&centre.kit("drone-7"))]);
     site.take(&centre.publish(&Draft::hello("three")));
@@ -372,7 +372,7 @@ fn what_was_removed_from_a_state_folder_is_said_with_a_way_that_brings_it_back()
     let printed = said(&site);
     for words in [
         "missing or damaged in the state folder: `floors.json`, `holds.json`, `site.json`",
-        "older bundles may be accepted again, and nobody knows what people hold",
+        "older bundles may be accepted again, and which holds there are is unknown",
         "`outhaul-agent run --once`",
     ] {
         assert!(printed.contains(words), "`{words}` is not in: {printed}");
@@ -430,7 +430,7 @@ fn the_service_writes_anew_what_is_removed_beside_its_database() {
     service.wait_for("STATUS=bundle 1 is active");
     remove(&site, &["site.json"]);
     // Its rounds follow one another; each looks first.
-    until("it is not written anew", || {
+    until("it is not written again", || {
         site.state().join("site.json").exists()
     });
 }

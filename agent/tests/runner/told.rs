@@ -76,7 +76,7 @@ fn a_held_assignment_that_somebody_deleted_is_not_as_desired() {
     fs::remove_dir_all(site.state().join("applied/beta")).unwrap();
     let printed = stdout(&site.run(&["status"]));
     for words in [
-        "beta: held, and changed since it was last looked at",
+        "beta: held, and changed since it was last checked",
         "attention: `beta` is held by ann, and differs from bundle 1",
         "hold --release --assignment beta",
     ] {

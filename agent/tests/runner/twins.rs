@@ -388,8 +388,8 @@ fn a_twin_with_another_archive_than_the_config_states_is_refused() {
     let case = Case::new();
     case.containerd();
     let forged = case.copy(twin(
-        b"an archive of somebody else",
-        b"an archive of somebody else",
+        b"an archive of someone else",
+        b"an archive of someone else",
     ));
     case.refuses(
         &forged,
@@ -405,18 +405,18 @@ fn attack_an_unsigned_patch_is_not_kept_where_the_active_bundle_lacks_a_blob() {
     let case = Case::new();
     case.containerd();
     case.site.take(&case.second);
-    let forged = case.copy(twin(b"somebody else's", b"somebody else's"));
+    let forged = case.copy(twin(b"someone else's", b"someone else's"));
     let store = case.site.state().join("blobs/sha256");
     let lost = store.join(Digest::of(&layer("two")).hex());
     fs::remove_file(&lost).unwrap();
     let output = case.site.import(&forged);
     let said = stderr(&output);
     assert!(
-        said.contains("its missing blobs were not taken again")
+        said.contains("its missing blobs were not restored")
             && said.contains("which is not what the config of its image states"),
         "{said}"
     );
-    assert!(!store.join(Digest::of(b"somebody else's").hex()).exists());
+    assert!(!store.join(Digest::of(b"someone else's").hex()).exists());
     assert!(!lost.with_extension("twin").exists());
     // The whole bundle brings the layer again.
     case.site.import(&case.second);

@@ -125,7 +125,7 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
     assert_eq!(site.applied().len(), 4);
     let status = site.status();
     assert_eq!(status["incomplete"], serde_json::Value::Null, "{status}");
-    // And nothing of it is collected anew.
+    // And nothing of it is collected again.
     let known = site.import(first);
     assert_eq!(code(&known), 0);
     assert!(

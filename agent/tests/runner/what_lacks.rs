@@ -17,7 +17,7 @@ use crate::server::Server;
 use crate::site::{Site, assert_reports, copy, stdout, tree};
 use crate::web::unpack_for_web;
 
-/// A program that everybody on this machine may change.
+/// A program that everyone on this machine may change.
 fn open_program(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, "#!/bin/sh\nexit 0\n").unwrap();
@@ -30,7 +30,7 @@ fn for_ansible(word: &str) -> Draft {
     Draft::new([Load::new("hello").file("reconciler.yaml", playbook)]).ansible()
 }
 
-/// A site that runs a bundle for Ansible, whose program then becomes one that everybody may change.
+/// A site that runs a bundle for Ansible, whose program then becomes one that everyone may change.
 fn with_open_program() -> (Centre, Site, PathBuf) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

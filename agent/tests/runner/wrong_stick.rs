@@ -165,12 +165,12 @@ fn a_folder_that_is_too_deep_to_be_looked_at_is_named_whatever_was_taken() {
     let two = centre.publish(&Draft::hello("two"));
     fs::copy(&two, deep.join("two.outhaul")).unwrap();
     let words = [
-        "a/b/c/d` lies more than three folders deep and was not looked at",
+        "a/b/c/d` lies more than three folders deep and was not read",
         "no file in",
         "three folders deep",
     ];
     both_report(&site, stick.path(), 1, &words);
-    // Beside what is for somebody else, and beside what runs.
+    // Beside what is for someone else, and beside what runs.
     let other = centre.publish(&Draft::hello("x").cluster_type("press"));
     fs::copy(other, stick.path().join("press.outhaul")).unwrap();
     both_report(&site, stick.path(), 1, &[words[0], "press.outhaul"]);
@@ -197,7 +197,7 @@ fn the_newest_bundle_that_lies_too_deep_is_pointed_at_when_an_older_one_is_taken
     fs::copy(&three, deep.join("three.outhaul")).unwrap();
     let folder = stick.path().to_str().unwrap();
     let named = format!(
-        "`{folder}/fleet/press/2026/november` and `{folder}/fleet/press/2026/october` lie more than three folders deep and were not looked at"
+        "`{folder}/fleet/press/2026/november` and `{folder}/fleet/press/2026/october` lie more than three folders deep and were not read"
     );
     let planned = site.run(&["plan", folder]);
     assert_reports(&planned, 0, &[&named, "`outhaul-agent import "]);

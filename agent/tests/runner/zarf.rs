@@ -91,14 +91,14 @@ fn a_power_cut_while_helm_waits_keeps_no_later_bundle_out() {
     assert_eq!((site.active(), &*zarf.there()["a"]), (Some(3), "three"));
 }
 
-/// Somebody at the keyboard of the cluster, with the same Zarf.
-struct Somebody<'a> {
+/// Someone at the keyboard of the cluster, with the same Zarf.
+struct Someone<'a> {
     zarf: &'a Zarf,
     folder: tempfile::TempDir,
     name: String,
 }
 
-impl<'a> Somebody<'a> {
+impl<'a> Someone<'a> {
     /// Makes a package of the name that the assignment `a` has, with a `ConfigMap` `own`.
     fn new(zarf: &'a Zarf) -> Self {
         let namespace = zarf.kubernetes().namespace();
@@ -111,7 +111,7 @@ impl<'a> Somebody<'a> {
             "required": true, "manifests": [{"name": "own", "namespace": namespace, "files": ["thing.yaml"]}]}]});
         let write = |name: &str, text: String| std::fs::write(this.folder.path().join(name), text);
         write("zarf.yaml", definition.to_string()).unwrap();
-        write("thing.yaml", config_map("own", "somebody's")).unwrap();
+        write("thing.yaml", config_map("own", "someone's")).unwrap();
         this.types(&["package", "create", ".", "--confirm", "--skip-sbom"]);
         this
     }
@@ -152,23 +152,23 @@ fn a_package_that_somebody_else_deployed_is_not_touched() {
     let Some((zarf, centre, site)) = scene() else {
         return;
     };
-    let somebody = Somebody::new(&zarf);
-    somebody.deploys();
+    let someone = Someone::new(&zarf);
+    someone.deploys();
     let refused = site.import(&centre.publish(&zarf.draft(vec![zarf.load("a", "ours")])));
     assert_eq!(code(&refused), 1, "{}", stderr(&refused));
     let printed = stdout(&refused);
     let words = "is deployed on this cluster and is not Outhaul's";
     assert!(printed.contains(words), "{printed}");
     let there = zarf.there();
-    assert_eq!(there.get("own").map(String::as_str), Some("somebody's"));
+    assert_eq!(there.get("own").map(String::as_str), Some("someone's"));
     assert!(!there.contains_key("a"), "{there:?}");
 
     // As a file of the payload it is Outhaul's from the first deployment on.
-    somebody.types(&["package", "remove", &somebody.name, "--confirm"]);
-    let bytes = std::fs::read(somebody.folder.path().join(somebody.package())).unwrap();
-    let load = Load::new("a").payload(&somebody.package(), bytes);
+    someone.types(&["package", "remove", &someone.name, "--confirm"]);
+    let bytes = std::fs::read(someone.folder.path().join(someone.package())).unwrap();
+    let load = Load::new("a").payload(&someone.package(), bytes);
     site.take(&centre.publish(&zarf.draft(vec![load])));
-    assert_eq!(zarf.there()["own"], "somebody's");
+    assert_eq!(zarf.there()["own"], "someone's");
     zarf.kubernetes().spoil("own");
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.status()["assignments"][0]["status"], "drifted");
@@ -191,12 +191,12 @@ fn a_package_that_takes_the_place_of_ours_is_drift_and_is_not_removed_for_ours()
         return;
     };
     site.take(&centre.publish(&zarf.draft(vec![zarf.load("a", "ours")])));
-    let somebody = Somebody::new(&zarf);
-    somebody.deploys();
+    let someone = Someone::new(&zarf);
+    someone.deploys();
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     let found = site.status()["assignments"][0].clone();
     assert_eq!(found["status"], "drifted", "{found}");
-    let words = "somebody deployed another package of its name";
+    let words = "someone deployed another package of its name";
     assert!(
         found["message"].as_str().unwrap().contains(words),
         "{found}"

@@ -279,7 +279,7 @@ fn ended(status: ExitStatus, said: &str) -> Ended {
     };
     match status.code() {
         Some(0) => Ended::Passed,
-        Some(NOT_NOW) => Ended::NotNow(format!("this host cannot be asked now{said}")),
+        Some(NOT_NOW) => Ended::NotNow(format!("this host cannot be checked now{said}")),
         _ => Ended::Failed(format!("its trial ended with {status}{said}")),
     }
 }
@@ -309,7 +309,7 @@ fn user() -> u32 {
     fs::metadata("/proc/self").map_or(u32::MAX, |found| found.uid())
 }
 
-/// Starts the packaged program again in the place of this process: it looks at the slots anew.
+/// Starts the packaged program again in the place of this process: it looks at the slots again.
 ///
 /// # Errors
 /// What the system says when it cannot be started.

@@ -181,7 +181,7 @@ fn write(desired: &Desired, folder: &Path, changed: (&str, &[u8])) -> Result<(),
     durable::remove_tree(folder)?;
     match durable::rename(&new, folder) {
         Ok(()) => Ok(()),
-        // Somebody who only looked made the same one meanwhile.
+        // Someone who only looked made the same one meanwhile.
         Err(_) if folder.is_dir() => durable::remove_tree(&new),
         Err(error) => Err(error),
     }

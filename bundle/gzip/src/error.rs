@@ -12,7 +12,7 @@ pub enum SplitError {
     #[error(transparent)]
     File(#[from] io::Error),
     /// It is not gzip, is damaged, or uses what no writer uses.
-    #[error("it cannot be taken apart as gzip: {0}")]
+    #[error("it cannot be decoded as gzip: {0}")]
     Unusual(&'static str),
     /// Its writer is of another kind than those that are predicted.
     #[error("it was compressed by a gzip implementation that is not supported")]

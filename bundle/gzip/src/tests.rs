@@ -157,7 +157,7 @@ fn what_is_damaged_or_is_not_gzip_is_not_taken_apart() {
     let error = apart(&wrong).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "it cannot be taken apart as gzip: its checksum does not hold"
+        "it cannot be decoded as gzip: its checksum does not hold"
     );
     assert!(apart(b"\x28\xb5\x2f\xfd").is_err());
     let mut text = Vec::new();

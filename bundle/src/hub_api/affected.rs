@@ -1,6 +1,6 @@
-//! What a hub answers when somebody asks which sites an advisory is about.
+//! What a hub answers when someone asks which sites an advisory is about.
 //!
-//! What comes in: advisories that somebody imported, bills of materials that travelled in bundles, and what sites report to run. What
+//! What comes in: advisories that someone imported, bills of materials that travelled in bundles, and what sites report to run. What
 //! goes out: each site's verdict, and why. Times are RFC 3339 texts. "Not affected" is only said where everything is known.
 
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ pub struct ClearedComponent {
     pub author: String,
     /// Since when.
     pub at: String,
-    /// Whether the bundle carries the statement; otherwise somebody imported it into the hub.
+    /// Whether the bundle carries the statement; otherwise someone imported it into the hub.
     #[serde(default)]
     pub carried: bool,
 }

@@ -1,4 +1,4 @@
-//! What a hub answers when somebody asks which bundles it has on record, and where their sites stand.
+//! What a hub answers when someone asks which bundles it has on record, and where their sites stand.
 //!
 //! What comes in: bundles that were verified, the indexes that are kept of them, and what sites report. What goes out: one row for each
 //! bundle. Times are RFC 3339 texts, sizes are bytes. What is not known is absent, and the row says why.

@@ -1,4 +1,4 @@
-//! Checks: outcomes that somebody states about a commit in an environment, such as of a scan or a smoke test.
+//! Checks: outcomes that someone states about a commit in an environment, such as of a scan or a smoke test.
 //!
 //! What comes in: what a pipeline, a hook or a person sends to a hub, and the rules that ask for checks. What goes out:
 //! the same, checked. A hub keeps an outcome as it is stated, under the name of who sent it; nobody signs it. It decides
@@ -27,17 +27,17 @@ pub struct CheckRule {
     /// How old its outcome may be, in hours; any age when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_hours: Option<u32>,
-    /// Whose outcomes count; everybody's whom the hub lets state one when left out. An empty list is refused where it is read: it may be
+    /// Whose outcomes count; everyone's whom the hub lets state one when left out. An empty list is refused where it is read: it may be
     /// meant as nobody.
     #[serde(
         default,
         skip_serializing_if = "BTreeSet::is_empty",
-        deserialize_with = "somebody"
+        deserialize_with = "someone"
     )]
     pub by: BTreeSet<String>,
 }
 
-fn somebody<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<String>, D::Error> {
+fn someone<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<String>, D::Error> {
     let by = BTreeSet::deserialize(from)?;
     match by.is_empty() {
         false => Ok(by),
@@ -46,7 +46,7 @@ fn somebody<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<String>, D::E
 }
 
 /// What is wrong with an empty `by`.
-const NOBODY: &str = "`by` of a check is an empty list: name who states its outcome, or leave `by` out to count everybody's whom the hub lets \
+const NOBODY: &str = "`by` of a check is an empty list: name who states its outcome, or leave `by` out to count everyone's whom the hub lets \
      state one";
 
 impl CheckRule {

@@ -183,7 +183,7 @@ pub struct ExplanationRow {
     pub environment_commit: String,
     /// How many assignments it explains.
     pub assignments: u64,
-    /// Who sent it first: the name of a token, or `NAME (command line)` for somebody at the hub's machine.
+    /// Who sent it first: the name of a token, or `NAME (command line)` for someone at the hub's machine.
     pub sent_by: String,
     /// When the hub received it first, RFC 3339.
     pub received_at: String,

@@ -1,4 +1,4 @@
-//! What a hub answers when somebody asks since when a site is not well, and what happened there meanwhile.
+//! What a hub answers when someone asks since when a site is not well, and what happened there meanwhile.
 //!
 //! What comes in: reports that the hub verified. What goes out: for each fault the last report in which it was not there, the first
 //! one in which it was, what the site itself did between the two, and how other sites do with the same. Times are RFC 3339 texts.
@@ -39,7 +39,7 @@ pub enum FaultKind {
     Bundle,
     /// Assignments of the bundle that runs failed.
     Failed,
-    /// Somebody changed on site what was applied.
+    /// Someone changed on site what was applied.
     Drifted,
     /// A word of a newer hub.
     #[serde(other)]

@@ -2,7 +2,7 @@
 //!
 //! What comes in: lists of files that signed metadata lists. What goes out: a [`Tree`] to which
 //! overlays are compared one by one, or what contradicts what. The cost is that of the files listed: a
-//! file is compared with the tree around it, and no tree is built anew for each overlay.
+//! file is compared with the tree around it, and no tree is built again for each overlay.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

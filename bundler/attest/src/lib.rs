@@ -22,10 +22,10 @@ mod cyclonedx;
 pub mod image;
 pub mod images;
 pub mod inspect;
-pub mod judged;
 pub mod materials;
 pub mod sbom;
 pub mod statement;
+pub mod statement_check;
 pub mod verified;
 
 /// File name of the signed statement: what the bundle was rendered from.

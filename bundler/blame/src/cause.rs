@@ -20,9 +20,9 @@ pub enum CauseKind {
     Commit,
     /// What a bundle carries besides: something that the commits name by a tag became another.
     Content,
-    /// Somebody changed on site what was applied.
+    /// Someone changed on site what was applied.
     Drift,
-    /// Somebody on site left a bundle that was well.
+    /// Someone on site left a bundle that was well.
     Rollback,
     /// Nothing that reached the site: the machine, or what it depends on.
     Site,
@@ -93,7 +93,7 @@ impl CommitCause {
         self.id.get(..SHORT_DIGITS).unwrap_or(&self.id)
     }
 
-    /// What the branch is called that takes it back, unless somebody names another.
+    /// What the branch is called that takes it back, unless someone names another.
     pub fn undo_branch(&self) -> String {
         format!("undo-{}", self.short_id())
     }

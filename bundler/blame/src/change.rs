@@ -33,7 +33,7 @@ pub(crate) fn open_at(
 }
 
 /// What one commit changes for the assignments in question.
-pub(crate) fn told(
+pub(crate) fn changes_of(
     request: &BlameRequest<'_>,
     meant: &BTreeSet<String>,
     moved: &Moved,

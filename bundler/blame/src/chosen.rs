@@ -1,6 +1,6 @@
 //! Which commit is taken back: the one that was named among those of the answer, or the likeliest.
 //!
-//! What comes in: the answers to a site's faults, and the id that somebody named. What goes out: the commit, with the fault that it is
+//! What comes in: the answers to a site's faults, and the id that someone named. What goes out: the commit, with the fault that it is
 //! blamed for, or why it is none. Nothing is taken back while commits were not looked at. It is pure.
 
 use outhaul_bundle::hub_api::SiteFault;
@@ -17,7 +17,7 @@ const MIN_DIGITS: usize = 4;
 #[non_exhaustive]
 pub enum ChoiceError {
     /// Commits were not looked at: one of them may be likelier.
-    #[error("of {} the commits were not all looked at", format_count(*faults, "fault", "faults"))]
+    #[error("of {} not all commits were searched", format_count(*faults, "fault", "faults"))]
     Incomplete {
         /// Of how many faults.
         faults: usize,
@@ -67,7 +67,7 @@ impl Classified for ChoiceError {
 pub enum Offer<'a> {
     /// This commit, on top of this branch.
     Likeliest(&'a CommitCause, &'a str),
-    /// One of several, which somebody must name.
+    /// One of several, which someone must name.
     OneOfThem,
     /// Nothing.
     Nothing,

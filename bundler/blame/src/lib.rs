@@ -6,7 +6,7 @@
 //!
 //! What comes in: a fault as a hub tells it, and where the control plane lies. What goes out: a [`Blame`]: the possible causes, the
 //! likeliest first, each with its share and why. It writes nothing outside the cache of fetched repositories, but for an undo
-//! that somebody asked for.
+//! that someone asked for.
 
 mod cause;
 mod change;
@@ -78,7 +78,7 @@ impl Blame {
     }
 }
 
-/// Why the commits were not all looked at.
+/// Why not all commits were searched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BlameError {
     /// The commits of a report cannot be rendered any more.

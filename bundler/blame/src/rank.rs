@@ -20,7 +20,7 @@ const SUPPORTED: f64 = 0.99;
 const WITH_MISSING: f64 = 0.85;
 /// The same where the commits between them were not looked at.
 const WITHOUT_COMMITS: f64 = 0.5;
-/// How much heavier a change that somebody made on site is than one that came with a bundle, where the site itself tells it.
+/// How much heavier a change that someone made on site is than one that came with a bundle, where the site itself tells it.
 const DRIFT: f64 = 30.0;
 /// What is left for causes of which nothing is known, where the report speaks for one that is known.
 const UNKNOWN: f64 = 0.05;
@@ -102,14 +102,14 @@ impl Candidate {
         Self {
             kind: CauseKind::Drift,
             words: BTreeSet::new(),
-            text: "somebody changed on site what was applied".to_owned(),
+            text: "someone changed on site what was applied".to_owned(),
             commit: None,
         }
     }
 }
 
 /// What is said of the fault, in all its parts.
-fn said(fault: &SiteFault) -> BTreeSet<String> {
+fn fault_texts(fault: &SiteFault) -> BTreeSet<String> {
     let mut text = fault.bad.message.clone();
     for detail in &fault.bad.details {
         text.push('\n');
@@ -162,7 +162,7 @@ pub(crate) fn ranked(
     candidates: Vec<Candidate>,
     is_compared: bool,
 ) -> Vec<Cause> {
-    let said = said(fault);
+    let said = fault_texts(fault);
     let mut having: BTreeMap<&str, f64> = BTreeMap::new();
     for candidate in &candidates {
         for word in candidate.words.intersection(&said) {

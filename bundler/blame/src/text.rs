@@ -109,7 +109,7 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             out.push_str("  no cause can be named\n");
         }
         if let Some(why) = &blame.incomplete {
-            let _ = writeln!(out, "  the commits were not all looked at: {}", line(why));
+            let _ = writeln!(out, "  not all commits were searched: {}", line(why));
         }
         for note in &blame.notes {
             let _ = writeln!(out, "  note: {}", line(note));

@@ -11,7 +11,7 @@ use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_git::source::{CommitSummary, OpenedSource};
 use outhaul_load::pipeline::Platform;
 
-use crate::change::{open_at, told};
+use crate::change::{changes_of, open_at};
 use crate::moved::{Moved, moved};
 use crate::rank::Candidate;
 use crate::states::{Fingerprints, State, States, sources};
@@ -138,7 +138,7 @@ fn commits(
             commits.truncate(MOST_COMMITS);
             // What came before them counts as one step with the oldest of them.
             found.notes.push(format!(
-                "only the newest {MOST_COMMITS} commits of `{}` were looked at",
+                "only the newest {MOST_COMMITS} commits of `{}` were searched",
                 moved.title()
             ));
         }
@@ -171,7 +171,7 @@ fn commits(
         }
         for place in places {
             let (older, newer) = (steps.state(place), steps.state(place + 1));
-            let cause = told(
+            let cause = changes_of(
                 request,
                 &meant,
                 &moved,

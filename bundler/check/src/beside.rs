@@ -1,4 +1,4 @@
-//! What is said beside bundles: what no policy forbids, and somebody should know.
+//! What is said beside bundles: what no policy forbids, and someone should know.
 //!
 //! What comes in: a platform, and the cluster types whose bundles are made. What goes out: findings. It changes nothing.
 

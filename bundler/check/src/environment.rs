@@ -33,7 +33,7 @@ pub struct CheckedEnvironment {
     pub assignments: usize,
     /// Payloads that were not looked at, and why.
     pub not_looked_at: Vec<String>,
-    /// Images that the sites' registries are said to have; no registry is asked.
+    /// Images that the sites' registries are said to have; no registry is contacted.
     pub not_asked_for: Vec<String>,
     /// Images that would travel: whether they can be had was not asked.
     pub not_pulled: Vec<String>,

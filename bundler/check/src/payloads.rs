@@ -3,7 +3,7 @@
 //! What comes in: what the stages made of an environment. What goes out: a finding for each deployment
 //! target whose manifests may not be opened, are not there, or cannot travel, each said once however
 //! many cluster types it is on, and for manifests that a cluster could not apply. A server that does not answer now is a finding only where that was asked
-//! for, because people check where not every server can be reached; else it is listed as not looked at.
+//! for, because people check where not every server can be reached; else it is listed as not checked.
 
 use std::collections::BTreeSet;
 

@@ -164,7 +164,7 @@ fn has_modes(folder: &Path) -> bool {
     })
 }
 
-/// Whether a file may be executed by anybody; of what cannot be looked at that is not known.
+/// Whether a file may be executed by anybody; of what cannot be read that is not known.
 fn is_executable(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
 }

@@ -59,7 +59,7 @@ pub fn sources(platform: &Platform, also: Option<&str>) -> Diagnostics {
 ///
 /// # Errors
 /// What is wrong, in a strict run.
-pub fn said_or_refused(
+pub fn warned_or_refused(
     platform: &Platform,
     also: Option<&str>,
     strict: bool,

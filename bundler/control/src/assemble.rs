@@ -72,11 +72,15 @@ pub fn assemble(
             let names = |name| is_owner(name, &key.1);
             match (of(&by), of(brought)) {
                 (Some(by), Some((its, _))) if names(its) && !names(by.0) => {
-                    lose(&mut plane, by, &taken(key.0, &key.1, at, (first, its)));
+                    lose(
+                        &mut plane,
+                        by,
+                        &name_in_use(key.0, &key.1, at, (first, its)),
+                    );
                     continue;
                 }
                 (Some((its, _)), Some(brought)) if names(its) && !names(brought.0) => {
-                    let finding = taken(key.0, &key.1, first, (at, its));
+                    let finding = name_in_use(key.0, &key.1, first, (at, its));
                     plane.targets.retain(|_, one| one.registration != brought.0);
                     lose(&mut plane, brought, &finding);
                 }
@@ -176,7 +180,7 @@ fn of_unreadable(plane: &mut ControlPlane) {
         }
         let owner = plane.registrations.get(name);
         let at = owner.map_or(&target.location, |owner| &owner.location);
-        let finding = taken(WORKLOAD, name, &target.location, (at, name));
+        let finding = name_in_use(WORKLOAD, name, &target.location, (at, name));
         found.insert(by.clone(), (target.workspace.clone(), finding));
     }
     for (by, (workspace, finding)) in &found {
@@ -276,11 +280,11 @@ fn targets(plane: &mut ControlPlane, workload: Workload, registration: &str, wor
             let (lost, finding) = match (of(&first), of(&made)) {
                 (true, false) => {
                     let its = (&first.location, first.registration.as_str());
-                    (vec![&made], taken(kind, name, &made.location, its))
+                    (vec![&made], name_in_use(kind, name, &made.location, its))
                 }
                 (false, true) => {
                     let its = (&made.location, made.registration.as_str());
-                    (vec![&first], taken(kind, name, &first.location, its))
+                    (vec![&first], name_in_use(kind, name, &first.location, its))
                 }
                 _ => {
                     let finding = twice(kind, name, &made.location, &first.location);
@@ -309,7 +313,7 @@ fn twice(kind: &str, name: &str, second: &Location, first: &Location) -> Diagnos
 }
 
 /// The name is that of the workload of a registration that is called so.
-fn taken(
+fn name_in_use(
     kind: &str,
     name: &str,
     intruder: &Location,

@@ -108,7 +108,7 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// What somebody wrote.
+    /// What someone wrote.
     Input,
     /// Disk, network, a missing program.
     Environment,
@@ -138,7 +138,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// An error in what somebody wrote.
+    /// An error in what someone wrote.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -153,7 +153,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning about what somebody wrote.
+    /// A warning about what someone wrote.
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -161,7 +161,7 @@ impl Diagnostic {
         }
     }
 
-    /// Something worth knowing about what somebody wrote.
+    /// Something worth knowing about what someone wrote.
     pub fn note(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Note,
@@ -315,7 +315,7 @@ impl Diagnostics {
     }
 
     /// What they amount to for whoever cannot go on because of them: nothing without errors; what may pass where disk, network or a
-    /// program failed, whatever else is wrong; else a mistake in what somebody wrote.
+    /// program failed, whatever else is wrong; else a mistake in what someone wrote.
     pub fn class(&self) -> Option<FailureClass> {
         match self.errors().map(|error| error.cause).max()? {
             Cause::Input => Some(FailureClass::Usage),

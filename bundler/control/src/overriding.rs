@@ -1,4 +1,4 @@
-//! A gate that somebody went past: who, and why.
+//! A gate that someone went past: who, and why.
 //!
 //! What comes in: two texts. What goes out: an [`Override`], which goes with whatever is shipped on its
 //! strength: a commit's message, a pull request, the fleet's folder. It checks nothing.

@@ -33,7 +33,7 @@ impl Plain {
     /// What `file` holds.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// When it cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         Ok(Self {

@@ -250,7 +250,7 @@ impl Reading {
         let Some(sha256) = sha256 else {
             self.problem(
                 at,
-                "`sha256` is missing: nothing that is fetched is taken without it".to_owned(),
+                "`sha256` is missing: nothing is fetched without it".to_owned(),
             );
             return None;
         };

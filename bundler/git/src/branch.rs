@@ -2,7 +2,7 @@
 //!
 //! What comes in: a repository (a local one, or the URL of a remote one), a branch, the files to change
 //! and the commit that they were decided on. What goes out: the new commit, on the branch, all or
-//! nothing: when somebody else moved the branch meanwhile, nothing is changed. It touches no working
+//! nothing: when someone else moved the branch meanwhile, nothing is changed. It touches no working
 //! copy, and refuses a branch that one has checked out, whose files would then seem to be reverted.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub enum BranchError {
         /// The repository.
         folder: String,
     },
-    /// Somebody else was faster.
+    /// Someone else was faster.
     #[error("branch `{branch}` moved meanwhile; nothing was changed\nhelp: run the command again")]
     Moved {
         /// The branch.
@@ -119,7 +119,7 @@ pub fn commit_and_push(folder: &Path, url: &str, edit: &Edit<'_>) -> Result<Stri
     }
 }
 
-/// Whether a push failed because somebody else was faster.
+/// Whether a push failed because someone else was faster.
 pub fn was_overtaken(message: &str) -> bool {
     [
         "stale info",

@@ -28,7 +28,7 @@ pub(crate) fn of(id: &AssignmentId, there: &Tree, right: Option<&Tree>, views: &
             let renamed =
                 |name: &&String| !right.contains_key(*name) && !name.starts_with("platform-config");
             if let Some(name) = there.keys().find(renamed) {
-                let what = "its template's content type is not looked at";
+                let what = "its template's content type is not compared";
                 found.insert(16, format!("`{name}`: {what}"));
             }
         }

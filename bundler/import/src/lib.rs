@@ -2,7 +2,7 @@
 //!
 //! What comes in: one environment to load, and what its platform repository holds. What goes out: a
 //! [`ImportReport`]: for every folder whether Outhaul writes the same bytes, and if not, why: which of
-//! Kalypso's numbered defects, a torn render, an older state, somebody else's files. It reads and never
+//! Kalypso's numbered defects, a torn render, an older state, someone else's files. It reads and never
 //! writes; [`classify`] is pure, only [`history`] looks at other commits, and no more than it is asked to.
 
 use std::collections::BTreeMap;

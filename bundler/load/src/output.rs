@@ -2,7 +2,7 @@
 //!
 //! What comes in: a request, and the folder that a rendering is to go to. What goes out: a refusal when that is a
 //! folder that the request reads, or lies in one, or is no place for files of a program: what is written there would
-//! be read as a part of the control plane the next time, or belongs to somebody else. It changes nothing.
+//! be read as a part of the control plane the next time, or belongs to someone else. It changes nothing.
 
 use std::path::{Path, PathBuf};
 

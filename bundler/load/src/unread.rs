@@ -53,11 +53,11 @@ pub(super) fn links(opened: &OpenedSource, paths: &[String], of_a_team: bool) ->
 /// Most bytes of a file that are looked at.
 const LOOKED_AT_BYTES: u64 = 64 << 10;
 
-/// Most files that are passed over because they cannot be looked at.
+/// Most files that are passed over because they cannot be read.
 const MAX_PASSED_OVER: usize = 8;
 
 /// Of the files `below` that are not read because of their endings, those that hold objects of a control plane. `full` gives a path from
-/// the root. One that cannot be looked at is passed over: nothing depends on it. After too many of them the rest is counted.
+/// the root. One that cannot be read is passed over: nothing depends on it. After too many of them the rest is counted.
 pub(super) fn of_our_kinds(
     opened: &OpenedSource,
     path: &str,
@@ -95,7 +95,7 @@ pub(super) fn of_our_kinds(
                 Ok(())
             });
         below.retain(|path| !done.contains(path));
-        // They come in order: the first that is left is the one that cannot be looked at.
+        // They come in order: the first that is left is the one that cannot be read.
         if looked.is_ok() || below.pop_first().is_none() {
             break;
         }
@@ -106,7 +106,7 @@ pub(super) fn of_our_kinds(
 fn not_looked_at(count: usize) -> Diagnostic {
     let files = format_count(count, "file", "files");
     let message = format!(
-        "{files} whose ending is not `.yaml` or `.yml` were not looked at: too many of them cannot be read"
+        "{files} whose ending is not `.yaml` or `.yml` were not checked: too many of them cannot be read"
     );
     Diagnostic::warning("file-ending", message).help(
         "see that no object of a control plane is in them; what is too large, or is not an object, is listed in `.sourceignore`",

@@ -16,7 +16,7 @@ pub(crate) type Seen = BTreeMap<usize, bool>;
 /// API version and kind of the objects that were read for fields.
 pub(crate) type Kinds = BTreeSet<(String, String)>;
 
-/// Adds the kinds of `document`, where somebody asks for fields: a kind that is misspelt there is compared with them.
+/// Adds the kinds of `document`, where someone asks for fields: a kind that is misspelt there is compared with them.
 pub(crate) fn add_kinds(document: &Node, fields: &[ImageField], kinds: &mut Kinds) {
     if fields.is_empty() {
         return;

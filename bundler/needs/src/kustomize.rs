@@ -282,7 +282,7 @@ impl Walk<'_> {
                 Means::Broken,
                 start,
                 message,
-                "take one of the references out",
+                "remove one of the references",
             );
             return items;
         }

@@ -1,7 +1,7 @@
-//! Secrets in workloads' manifests: what a team wrote into a repository in clear travels in every bundle, and everybody reads it there.
+//! Secrets in workloads' manifests: what a team wrote into a repository in clear travels in every bundle, and everyone reads it there.
 //!
 //! What comes in: the files of a workload. What goes out: a warning at file and line for each Secret with values in clear, and for each other
-//! value that looks like a secret, as many as somebody reads. What names a secret, is encrypted (SOPS) or filled in later is left alone. The
+//! value that looks like a secret, as many as someone reads. What names a secret, is encrypted (SOPS) or filled in later is left alone. The
 //! value itself is in no finding. It reads no file.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const MAX_KEYS: usize = 3;
 const CODE: &str = "secret-in-manifest";
 const HELP: &str = "keep it out of the repository: a config value that is sealed (`outhaul secret seal`) reaches a template as `ConfigData`, and a store \
                     on site or SOPS can make the Secret; replace what was published already";
-/// How certificates begin, which are for everybody: as text, and as base64.
+/// How certificates begin, which are for everyone: as text, and as base64.
 const PUBLIC: [&str; 4] = [
     "-----BEGIN CERT",
     "-----BEGIN PUBLIC",
@@ -61,7 +61,7 @@ fn finding(file: &Arc<SourceFile>, node: &Node, what: &str) -> Diagnostic {
 }
 
 fn at(location: Location, what: &str) -> Diagnostic {
-    let message = format!("{what}, and everybody who has the repository or a bundle can read it");
+    let message = format!("{what}, and everyone who has the repository or a bundle can read it");
     Diagnostic::warning(CODE, message)
         .at(&location)
         .concealed()

@@ -1,7 +1,7 @@
 //! `outhaul.lock`: what every tag and branch that nothing else pins was when it was first carried.
 //!
 //! What comes in: the fleet's folder and an environment. What goes out: the digest of an image's tag and the commit
-//! of a repository's ref, so that nothing moves between two bundles unless somebody asks for it. A workload's own
+//! of a repository's ref, so that nothing moves between two bundles unless someone asks for it. A workload's own
 //! branch is not a part of it: the snapshot has its commit. The file is for people, too: sorted, one entry a line.
 
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ pub struct Lock {
     found: Entries,
     /// That of it that is in a bundle.
     carried: Entries,
-    /// Whether what is pinned is asked for anew.
+    /// Whether what is pinned is asked for again.
     update: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct MovedPin {
 }
 
 impl Lock {
-    /// What is pinned for `environment`; with `update` all of it is asked for anew.
+    /// What is pinned for `environment`; with `update` all of it is asked for again.
     ///
     /// # Errors
     /// [`LockError`] when it is there and cannot be read.

@@ -301,7 +301,7 @@ fn namespaces(plane: &ControlPlane, schedule: &Schedule, mode: Mode, findings: &
         };
         if whole.len() > MAX_DNS_LABEL_BYTES {
             let message = format!(
-                "namespace `{whole}` has {} characters, Kubernetes takes {}",
+                "namespace `{whole}` has {} characters, Kubernetes allows {}",
                 whole.len(),
                 MAX_DNS_LABEL_BYTES
             );

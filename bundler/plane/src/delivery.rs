@@ -158,7 +158,7 @@ pub fn clear_in_git(delivery: &Delivery, cluster_type: &str) -> Option<Diagnosti
     };
     let finding = finding.at(&required.location);
     Some(finding.label("bundles alone are encrypted").help(
-        "write `delivery: bundle`; where everybody who reads the repository may read the files, take `encryption: required` out",
+        "write `delivery: bundle`; where everyone who reads the repository may read the files, take `encryption: required` out",
     ))
 }
 

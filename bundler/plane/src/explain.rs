@@ -86,7 +86,7 @@ pub struct KeyExplanation {
     /// When nothing that applies sets it: where it could be set, for most first.
     pub could_be_set_in: Vec<ContainerCandidate>,
     /// What schemas say of it.
-    pub schemas: Vec<SchemaSays>,
+    pub schemas: Vec<SchemaRule>,
     /// The template lines that it reaches.
     pub reaches: Vec<LineAt>,
     /// Whether another value could be tried; when not, only what templates say counts.
@@ -110,7 +110,7 @@ pub struct SkippedLayer {
 
 /// What a schema says of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SchemaSays {
+pub struct SchemaRule {
     /// The schema's name; absent for one that the workload itself brings.
     pub name: Option<String>,
     /// Where it speaks of the key, or where it is written.
@@ -238,7 +238,7 @@ fn one_key(
         },
         schemas: applied
             .iter()
-            .map(|schema| says(plane, schema, key))
+            .map(|schema| schema_rule(plane, schema, key))
             .collect(),
         reaches: trace
             .lines
@@ -403,7 +403,7 @@ fn schemas(
         .collect()
 }
 
-fn says(plane: &ControlPlane, schema: &schema::Applied<'_>, key: &str) -> SchemaSays {
+fn schema_rule(plane: &ControlPlane, schema: &schema::Applied<'_>, key: &str) -> SchemaRule {
     let document = serde_json::from_str::<serde_json::Value>(schema.text).unwrap_or_default();
     let property = document.get("properties").and_then(|all| all.get(key));
     let required = document["required"]
@@ -425,7 +425,7 @@ fn says(plane: &ControlPlane, schema: &schema::Applied<'_>, key: &str) -> Schema
         }
     };
     let at = said.as_ref().and_then(|_| place_in(schema.location, key));
-    SchemaSays {
+    SchemaRule {
         name: name_of(plane, schema.location),
         at: at.as_ref().unwrap_or(schema.location).file_line(),
         says: said,

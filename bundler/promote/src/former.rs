@@ -2,7 +2,7 @@
 //!
 //! What comes in: the branch of an environment that is the first of the chain. What goes out: the newest promotion that it records
 //! through a gate, or past one. The list of environments is on another branch, where a line fewer takes every gate away: what was
-//! promoted once stays where its promotion brought it, and moves on by a gate or on somebody's word only. It decides about no commit.
+//! promoted once stays where its promotion brought it, and moves on by a gate or on someone's word only. It decides about no commit.
 
 use outhaul_git::source::OpenedSource;
 use outhaul_kit::text::printable;

@@ -249,7 +249,7 @@ impl Chain<'_> {
     }
 
     /// Refuses a path that no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Returns the
-    /// path where it is another one than that of `from` and the last promotion records it as such: somebody went past the gate with it.
+    /// path where it is another one than that of `from` and the last promotion records it as such: someone went past the gate with it.
     /// A path that became another one because `from` changed its own is refused: nobody let it in.
     ///
     /// # Errors

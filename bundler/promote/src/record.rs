@@ -33,7 +33,7 @@ pub enum Passage {
     First,
     /// The gate of that environment was open.
     Gate(String),
-    /// Somebody took it upon them.
+    /// Someone took it upon them.
     Override(Override),
 }
 
@@ -49,7 +49,7 @@ pub enum Basis {
         /// What the hub decided.
         decision: Box<Decision>,
     },
-    /// Somebody goes past the gate.
+    /// Someone goes past the gate.
     Override(Override),
 }
 

@@ -236,7 +236,7 @@ impl Classified for PublicationError {
         match self {
             Self::Read { .. } => None,
             _ => Some(
-                "make the stream's bundle anew with `outhaul bundle`: where its copy is gone or was changed it takes a \
+                "make the stream's bundle again with `outhaul bundle`: where its copy is gone or was changed it takes a \
                  new number"
                     .to_owned(),
             ),

@@ -1,7 +1,7 @@
 //! A folder that a web server hands out.
 //!
 //! What comes in: the folder, which must be there, and objects. What goes out: files in it, each whole, synced and renamed to its
-//! place. It may lie on a disk that somebody else prepared: links in it are not followed.
+//! place. It may lie on a disk that someone else prepared: links in it are not followed.
 
 use std::io::{self, Read as _};
 use std::path::Path;

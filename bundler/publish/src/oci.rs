@@ -78,7 +78,7 @@ pub fn push(
     if bytes.len() as u64 > MAX_IMAGE_MANIFEST_BYTES {
         return Err(TargetError::Usage {
             problem: format!(
-                "{}, number {} has {} blobs: its manifest is larger than the {MAX_IMAGE_MANIFEST_BYTES} bytes that registries take",
+                "{}, number {} has {} blobs: its manifest is larger than the {MAX_IMAGE_MANIFEST_BYTES} bytes that registries accept",
                 bundle.stream,
                 bundle.number,
                 opened.blobs.len()

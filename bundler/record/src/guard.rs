@@ -1,4 +1,4 @@
-//! Guard: a result that removes too much stops, until somebody said in git that it is meant.
+//! Guard: a result that removes too much stops, until someone said in git that it is meant.
 //!
 //! What comes in: what the last result held, what the new one holds, the share that may go, and the
 //! codes that were acknowledged. What goes out: nothing, or a [`Removal`] with the whole list and the

@@ -1,6 +1,6 @@
 //! Isolation: one broken assignment is one broken assignment.
 //!
-//! What comes in: the failures of a [`outhaul_plane::Rendering`], and somebody who knows what a broken assignment
+//! What comes in: the failures of a [`outhaul_plane::Rendering`], and someone who knows what a broken assignment
 //! last was. What goes out: for each broken one that it is kept as it was, with its error and the
 //! snapshot it is from, or that it is left out, and why. What is sound ships as it is. Nothing here
 //! reads or writes.

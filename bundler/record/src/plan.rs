@@ -64,7 +64,7 @@ pub trait Shipped {
     fn last(&mut self, id: &AssignmentId) -> Result<(Digest, Self::Content), String>;
 
     /// The sites that lose an assignment which others keep, by `<cluster type>/<target>`: how many.
-    fn taken_from_sites(&self) -> BTreeMap<String, usize> {
+    fn sites_losing_assignments(&self) -> BTreeMap<String, usize> {
         BTreeMap::new()
     }
 
@@ -122,7 +122,7 @@ fn guarded<S: Shipped>(
     let mut before = shipped.names();
     let mut after = after.clone();
     // What is taken from some of its sites is removed there.
-    for (name, sites) in shipped.taken_from_sites() {
+    for (name, sites) in shipped.sites_losing_assignments() {
         after.remove(&name);
         before.remove(&name);
         let sites = format_count(sites, "site", "sites");

@@ -70,7 +70,7 @@ impl RegistryHosts {
                 .parse::<ImageReference>()
                 .map_err(|error| wrong(error.to_string()))?;
             if is_itself {
-                return Err(wrong("a registry is no mirror of itself".to_owned()));
+                return Err(wrong("a registry cannot be a mirror of itself".to_owned()));
             }
             let known = hosts.mirrors.entry(of).or_default();
             let one = (at, path.to_owned());

@@ -50,7 +50,7 @@ impl RegistryClient {
             }
             // Some keep blobs elsewhere: then it is asked for again, and its size is not known here.
             300..=399 => Ok(None),
-            _ => Err(self.not_taken(repository, what, answer)),
+            _ => Err(self.not_accepted(repository, what, answer)),
         }
     }
 
@@ -76,7 +76,7 @@ impl RegistryClient {
             })
         })?;
         if answer.status() != 202 {
-            return Err(self.not_taken(repository, what, answer));
+            return Err(self.not_accepted(repository, what, answer));
         }
         let named = || {
             let to = resolved(&begin, answer.header("location")?)?;
@@ -104,7 +104,7 @@ impl RegistryClient {
         })?;
         match answer.status() {
             201 => Ok(()),
-            _ => Err(self.not_taken(repository, what, answer)),
+            _ => Err(self.not_accepted(repository, what, answer)),
         }
     }
 
@@ -131,7 +131,7 @@ impl RegistryClient {
         })?;
         match answer.status() {
             201 => Ok(()),
-            _ => Err(self.not_taken(repository, what, answer)),
+            _ => Err(self.not_accepted(repository, what, answer)),
         }
     }
 
@@ -156,7 +156,7 @@ impl RegistryClient {
         Ok(answer)
     }
 
-    fn not_taken(
+    fn not_accepted(
         &self,
         repository: &ImageReference,
         what: String,

@@ -105,7 +105,7 @@ pub fn fetch(url: &str, authority: Option<&Path>) -> Result<Vec<u8>, HttpError> 
     fetch_as(url, authority, None)
 }
 
-/// The same as somebody: with a token, as `Authorization: Bearer`.
+/// The same as someone: with a token, as `Authorization: Bearer`.
 ///
 /// # Errors
 /// As [`fetch`].

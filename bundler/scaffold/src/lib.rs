@@ -111,7 +111,7 @@ pub enum ScaffoldError {
     /// The working copy has findings, or the new object has.
     #[error("what is there cannot be read")]
     Findings(Diagnostics),
-    /// It is a folder of somebody else.
+    /// It is a folder of someone else.
     #[error(transparent)]
     Place(#[from] PlaceRefused),
     /// The working copy cannot be read.

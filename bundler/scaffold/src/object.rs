@@ -202,7 +202,7 @@ pub fn config(name: &str, labels: &Pairs, values: &Pairs) -> String {
     text
 }
 
-/// Values as somebody typed them into a command line: text, unless it stands in brackets as a list or
+/// Values as someone typed them into a command line: text, unless it stands in brackets as a list or
 /// map of YAML's. What would be taken for one without brackets gets single quotes, in which a config's
 /// value is always text.
 pub fn typed_in(values: &Pairs) -> Vec<(String, String)> {

@@ -50,7 +50,7 @@ pub struct BranchTarget {
     pub path: String,
 }
 
-/// Where an environment goes, as far as somebody chose.
+/// Where an environment goes, as far as someone chose.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TargetChoice<'a> {
     /// The repository's URL.
@@ -64,7 +64,7 @@ pub struct TargetChoice<'a> {
 }
 
 impl BranchTarget {
-    /// Where the environment of `plane` goes: where somebody said, or else to its only `GitOpsRepo`.
+    /// Where the environment of `plane` goes: where someone said, or else to its only `GitOpsRepo`.
     ///
     /// # Errors
     /// [`TargetError`] when it cannot be known where.
@@ -161,7 +161,7 @@ pub struct Desired<'a> {
     pub control_plane: &'a ControlPlane,
     /// What Kalypso wrote there counts as Outhaul's from now on.
     pub adopt: bool,
-    /// Who went past the gate before the environment, when somebody did.
+    /// Who went past the gate before the environment, when someone did.
     pub overridden: Option<&'a Override>,
 }
 
@@ -259,7 +259,7 @@ pub enum PublishError {
         /// What it said.
         message: String,
     },
-    /// Somebody else's commit on the branch that a pull request is made from.
+    /// Someone else's commit on the branch that a pull request is made from.
     #[error(
         "the newest commit of `{branch}` in `{url}` is not Outhaul's ({commit}); it was left alone\nhelp: merge or \
          close its pull request and delete the branch, and run the command again"
@@ -479,7 +479,7 @@ impl Destination for Branch<'_> {
             })),
             Err(error) if was_overtaken(&error.message) => {
                 let branch = &target.branch;
-                tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
+                tracing::info!(branch, "someone else pushed meanwhile; reading it again");
                 Ok(Committed::Overtaken(self.repository.moved(branch)))
             }
             Err(error) => Err(self.repository.refused(&target.branch, error)),

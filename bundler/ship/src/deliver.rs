@@ -239,7 +239,7 @@ fn version_of(bytes: &[u8]) -> Option<u64> {
     document.get("signed")?.get("version")?.as_u64()
 }
 
-/// The folder may lie on a disk that somebody else prepared: links in it are not followed.
+/// The folder may lie on a disk that someone else prepared: links in it are not followed.
 fn put_bytes(media: &Media, path: &Path, bytes: &[u8]) -> Result<(), DeliverError> {
     let there = media.read(path, bytes.len() as u64);
     if there.is_ok_and(|there| there.is_some_and(|there| there == bytes)) {
@@ -308,7 +308,7 @@ fn sync(folder: &Path) -> Result<(), DeliverError> {
         .map_err(io_error("write in", folder))
 }
 
-/// A regular file; where bundles go may be a stick that somebody prepared.
+/// A regular file; where bundles go may be a stick that someone prepared.
 fn open(path: &Path) -> Result<File, DeliverError> {
     Ok(media::open_file(path)?)
 }
@@ -400,7 +400,7 @@ impl BlobSink for FolderSink<'_> {
             Err(error) => return Err(self.fail(error)),
         };
         let place = self.media.path().join(&path);
-        // What lies there under this name may be anything: somebody may have put it there, or a disk may have lost it.
+        // What lies there under this name may be anything: someone may have put it there, or a disk may have lost it.
         if let Some(there) = there {
             match is_of(there, blob) {
                 Ok(true) => return Ok(None),

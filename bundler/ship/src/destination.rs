@@ -16,7 +16,7 @@ pub trait Destination {
     /// Why nothing came of it; it is then as it was.
     type Error: From<Removal>;
 
-    /// How often it is read again, when somebody else wrote to it meanwhile.
+    /// How often it is read again, when someone else wrote to it meanwhile.
     const ATTEMPTS: usize = 1;
 
     /// What should be there.
@@ -25,7 +25,7 @@ pub trait Destination {
     /// Reads what is there.
     ///
     /// # Errors
-    /// When it cannot be read, or is somebody else's.
+    /// When it cannot be read, or is someone else's.
     fn read(&mut self) -> Result<Self::Shipped, Self::Error>;
 
     /// The error when nothing is sound and nothing ever was; `None` where that is not one.
@@ -53,7 +53,7 @@ type Planned<D> = (<D as Destination>::Shipped, Plan<Content<D>>);
 pub enum Committed<T, E> {
     /// It is done.
     Done(T),
-    /// Somebody else wrote meanwhile; the error when it happens too often.
+    /// Someone else wrote meanwhile; the error when it happens too often.
     Overtaken(E),
 }
 

@@ -154,14 +154,14 @@ impl Classified for ProduceError {
                 error => return error.help(),
             },
             Self::Damaged { .. } => {
-                "run it again: what was removed is brought anew; if it comes back, look at this machine's disk and memory"
+                "run it again: what was removed is brought again; if it comes back, look at this machine's disk and memory"
                     .to_owned()
             }
             Self::Readers { .. } => {
                 "`outhaul site list --fleet DIR --recipients` prints the keys that are approved; nothing was written".to_owned()
             }
             Self::Revoked { .. } => {
-                "make it anew with `outhaul bundle --seal-for FILE`, with what `outhaul site list --recipients` prints now; it was not \
+                "make it again with `outhaul bundle --seal-for FILE`, with what `outhaul site list --recipients` prints now; it was not \
                  shipped"
                     .to_owned()
             }
@@ -272,12 +272,12 @@ impl Classified for CopyError {
     fn help(&self) -> Option<String> {
         match self {
             Self::Changed { .. } => Some(
-                "`outhaul bundle` makes it anew, with a new number and the reason; or copy the file from a stick that \
+                "`outhaul bundle` makes it again, with a new number and the reason; or copy the file from a stick that \
                  has it"
                     .to_owned(),
             ),
             Self::NotKept { .. } => Some(
-                "`outhaul bundle` makes it anew, with a new number and the reason; of a cluster type that is retired a backup of the \
+                "`outhaul bundle` makes it again, with a new number and the reason; of a cluster type that is retired a backup of the \
                  fleet's folder has it; `--environment` and `--cluster-type` copy others alone"
                     .to_owned(),
             ),
@@ -373,7 +373,7 @@ impl Classified for DeliverError {
             }
             Self::Changed { .. } => {
                 return Some(
-                    "find out who writes there, then repeat the command: it verifies the file anew"
+                    "find out who writes there, then repeat the command: it verifies the file again"
                         .to_owned(),
                 );
             }
@@ -385,7 +385,7 @@ impl Classified for DeliverError {
         if gone.iter().any(|errno| code == Some(errno.raw_os_error())) {
             return Some(
                 "if the stick was pulled out, plug it in again, see that it is mounted (`findmnt`), and repeat the \
-                 command: what is whole there is kept, what was begun is written anew; if not, `dmesg` shows what is \
+                 command: what is whole there is kept, what was begun is written again; if not, `dmesg` shows what is \
                  wrong with it"
                     .to_owned(),
             );

@@ -41,7 +41,7 @@ pub enum OutputError {
     /// Every assignment is broken, and none was good before.
     #[error("nothing was written: every assignment is broken, and none has a last good output")]
     AllBroken,
-    /// Somebody else's file is where one of ours must go.
+    /// Someone else's file is where one of ours must go.
     #[error(
         "`{}` already exists, and Outhaul did not write it (there are {count} such files)\nhelp: choose a new \
          or empty folder, or move the file away; nothing was changed", path.display()

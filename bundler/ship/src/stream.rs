@@ -36,6 +36,7 @@ use outhaul_sites::Sites;
 use outhaul_sites::readers::{self, NamedRecipient};
 
 pub mod agent;
+mod authenticated;
 mod built;
 mod carried;
 pub mod copies;
@@ -63,9 +64,9 @@ mod signing;
 pub mod since;
 pub mod validity;
 pub mod volumes;
-mod vouched;
 
 use agent::AgentPrograms;
+pub use authenticated::outdated;
 use built::{Built, images_of, last_of, record_of, remember_encoded};
 use countersigned::CountersignedBundle;
 use current::Current;
@@ -81,7 +82,6 @@ pub use recipients::bundled;
 use recording::{check_place, file_of, ship};
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
-pub use vouched::outdated;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub struct BundleRequest<'a> {
     pub expires_days: Option<u32>,
     /// Who brings images, where a delivery policy says that they travel.
     pub images: Option<&'a dyn ImageSource>,
-    /// Ask anew what tags and branches are that the fleet's lock has pinned.
+    /// Ask again what tags and branches are that the fleet's lock has pinned.
     pub update: bool,
     /// The programs of the scanners that delivery policies name.
     pub scanners: &'a Programs,
@@ -377,7 +377,7 @@ fn stream(
     let mut is_signed = false;
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         let same = build(latest.number, spool)?;
-        let outdated = vouched::outdated(fleet, role)?;
+        let outdated = authenticated::outdated(fleet, role)?;
         let made = (&same, &*signer, outdated.as_deref());
         match current::again(fleet, request, plan, environment, latest, made)? {
             Current::Changed => lost = outdated,
@@ -397,7 +397,7 @@ fn stream(
     if let Some(record) = plan.last.as_ref().filter(|_| !is_signed) {
         // What is removed is known by it; nothing is where the content is the one that was signed.
         let stream = format!("{environment}/{name}");
-        let said = vouched::compare_removals(fleet, (role, &stream), record, request.strict)?;
+        let said = authenticated::compare_removals(fleet, (role, &stream), record, request.strict)?;
         if let Some(said) = said {
             collector.note_unverified(said);
         }
@@ -464,7 +464,7 @@ fn ship_ready(
     ship(fleet, request, plan, sign, signed, made, last)
 }
 
-/// Signs and ships what was built, or keeps it until somebody else has signed it as well.
+/// Signs and ships what was built, or keeps it until someone else has signed it as well.
 fn ship_or_ask(
     fleet: &Fleet,
     secret: &Secret,

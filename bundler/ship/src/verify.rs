@@ -12,7 +12,7 @@ use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index};
 
 use crate::collect::{self, Payloads};
-use outhaul_attest::judged::Statement;
+use outhaul_attest::statement_check::Statement;
 use outhaul_files::apt;
 use outhaul_plane::render::RenderedAssignment;
 

@@ -28,7 +28,7 @@ pub struct NewKit {
 
 impl NewKit {
     /// What another kit has changed for a site, one line each.
-    pub fn said_of_again(&self, before: Option<&SiteRecord>) -> Vec<String> {
+    pub fn changes_since(&self, before: Option<&SiteRecord>) -> Vec<String> {
         let (site, stream) = (&self.site, &self.stream);
         let Some(before) = before else {
             return vec![format!(

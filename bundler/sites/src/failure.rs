@@ -52,8 +52,8 @@ impl Classified for SiteError {
             Self::Fleet(error) => return error.help(),
             Self::KitUsed { site, .. } => format!(
                 "whoever wrote this request has the kit: ask the site's people whether the machine was set \
-                 up anew; if it was, write a new kit (`outhaul site enrol {site} … --again`), which also shuts out \
-                 everybody who has the old one; if it was not, find out who has a copy"
+                 up again; if it was, write a new kit (`outhaul site enrol {site} … --again`), which also shuts out \
+                 everyone who has the old one; if it was not, find out who has a copy"
             ),
             Self::Key(error) => return error.help(),
             Self::Enrolled { .. } => "enrol the machine with the kit that there is; if that is lost, or the machine was replaced, give `--again`"
@@ -89,7 +89,7 @@ impl Classified for SiteError {
             }
             Self::Unnamed { site, found, .. } => format!(
                 "compare it with the fingerprint that `outhaul-agent status` shows on the machine; if it is \
-                 the same, repeat with `--fingerprint {found}`; if it is not, somebody else wrote this request: \
+                 the same, repeat with `--fingerprint {found}`; if it is not, someone else wrote this request: \
                  write a new kit with `outhaul site enrol {site}`; nothing was changed"
             ),
             error if error.is_trust() => {

@@ -23,7 +23,7 @@ use super::{SiteError, SiteRecord, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SettledRequest {
+pub struct ClosedOrder {
     /// The site.
     pub site: String,
     /// The order's number.
@@ -43,24 +43,24 @@ enum Goes {
 
 /// What a line of a report file says of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SettleLine {
+pub enum OrderLine {
     /// No signed report.
     NoReport,
     /// Nothing that changes a record.
     Other,
     /// The order is done, or refused for good.
-    Settled(SettledRequest),
+    Closed(ClosedOrder),
     /// The same, as the line says; but no key that was approved for the site signed it.
-    UnknownKey(SettledRequest),
+    UnknownKey(ClosedOrder),
 }
 
 /// What became of files of reports.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct ClosedOrders {
     /// Orders that travel no longer.
-    pub settled: Vec<SettledRequest>,
+    pub settled: Vec<ClosedOrder>,
     /// Orders that would not, if anybody knew the key that signed the report.
-    pub unknown: Vec<SettledRequest>,
+    pub unknown: Vec<ClosedOrder>,
     /// Files with lines that are no signed reports, and how many.
     pub no_reports: Vec<(PathBuf, usize)>,
     /// Files that cannot be read; what the others settle is settled.
@@ -82,9 +82,9 @@ pub struct Approval {
     pub revoked_by: Option<u64>,
 }
 
-impl Settled {
+impl ClosedOrders {
     /// Whether something is left for a person to do: a report of an unknown key, or an order that a site refused.
-    pub fn needs_somebody(&self) -> bool {
+    pub fn needs_person(&self) -> bool {
         !self.unknown.is_empty() || self.settled.iter().any(|one| one.refused.is_some())
     }
 }
@@ -109,7 +109,7 @@ pub struct EnrolmentCandidate {
 }
 
 impl EnrolmentCandidate {
-    /// Holds the key to the fingerprint that somebody compared: all of it, or its first 16 digits or more.
+    /// Holds the key to the fingerprint that someone compared: all of it, or its first 16 digits or more.
     ///
     /// # Errors
     /// [`SiteError::OtherFingerprint`], [`SiteError::ShortFingerprint`].
@@ -266,17 +266,17 @@ impl Sites<'_> {
     }
 
     /// Drops the orders that the lines of these files say were carried out, or refused for good.
-    pub fn settle_files(&self, files: &[PathBuf]) -> Settled {
-        let mut done = Settled::default();
+    pub fn close_orders(&self, files: &[PathBuf]) -> ClosedOrders {
+        let mut done = ClosedOrders::default();
         for file in files {
-            if self.settle_file(file, &mut done) == Goes::Stop {
+            if self.close_orders_of_file(file, &mut done) == Goes::Stop {
                 break;
             }
         }
         done
     }
 
-    fn settle_file(&self, file: &Path, done: &mut Settled) -> Goes {
+    fn close_orders_of_file(&self, file: &Path, done: &mut ClosedOrders) -> Goes {
         let open = media::open_file(file).and_then(|open| {
             media::bounded(open, MAX_REPORTS_BYTES).map_err(durable::at("read", file))
         });
@@ -305,10 +305,10 @@ impl Sites<'_> {
                 continue;
             }
             match self.settle(&line) {
-                Ok(SettleLine::NoReport) => broken += 1,
-                Ok(SettleLine::Other) => {}
-                Ok(SettleLine::Settled(one)) => done.settled.push(one),
-                Ok(SettleLine::UnknownKey(one)) => done.unknown.push(one),
+                Ok(OrderLine::NoReport) => broken += 1,
+                Ok(OrderLine::Other) => {}
+                Ok(OrderLine::Closed(one)) => done.settled.push(one),
+                Ok(OrderLine::UnknownKey(one)) => done.unknown.push(one),
                 Err(error) => {
                     done.stopped = Some(match done.settled.is_empty() {
                         true => error,
@@ -330,12 +330,12 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] when a record cannot be read or written.
-    pub fn settle(&self, line: &[u8]) -> Result<SettleLine, SiteError> {
+    pub fn settle(&self, line: &[u8]) -> Result<OrderLine, SiteError> {
         let Ok(envelope) = Envelope::from_json(line) else {
-            return Ok(SettleLine::NoReport);
+            return Ok(OrderLine::NoReport);
         };
         let Ok(claimed) = Report::from_bytes(envelope.unverified_payload()) else {
-            return Ok(SettleLine::NoReport);
+            return Ok(OrderLine::NoReport);
         };
         let (number, what, enrolment, refused) = match claimed.event {
             ReportEvent::OrderDone {
@@ -350,10 +350,10 @@ impl Sites<'_> {
                 enrolment,
                 message,
             } => (number, what, Some(enrolment), Some(message)),
-            _ => return Ok(SettleLine::Other),
+            _ => return Ok(OrderLine::Other),
         };
         let Some(mut site) = self.find(claimed.site.as_str())? else {
-            return Ok(SettleLine::Other);
+            return Ok(OrderLine::Other);
         };
         let keys: Vec<PublicKey> = site
             .public_keys
@@ -365,16 +365,16 @@ impl Sites<'_> {
             && enrolment.is_none_or(|enrolment| enrolment == site.enrolment);
         let at = site.orders.iter().position(|order| order.number == number);
         let Some(at) = at.filter(|_| ours) else {
-            return Ok(SettleLine::Other);
+            return Ok(OrderLine::Other);
         };
-        let reported = SettledRequest {
+        let reported = ClosedOrder {
             site: site.site.to_string(),
             number,
             what,
             refused,
         };
         if envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
-            return Ok(SettleLine::UnknownKey(reported));
+            return Ok(OrderLine::UnknownKey(reported));
         }
         let refused = &reported.refused;
         // A revocation stands for as long as the site's enrolment: each bundle repeats it, so that it holds
@@ -395,7 +395,7 @@ impl Sites<'_> {
             }
         }
         self.write(&site)?;
-        Ok(SettleLine::Settled(reported))
+        Ok(OrderLine::Closed(reported))
     }
 }
 

@@ -28,7 +28,7 @@ mod reports;
 mod running;
 
 pub use enrolment::{NewKit, authority};
-pub use incoming::{Approval, EnrolmentCandidate, SettleLine, Settled, SettledRequest};
+pub use incoming::{Approval, ClosedOrder, ClosedOrders, EnrolmentCandidate, OrderLine};
 pub use running::{ReportLine, RunningBundle, Seen};
 
 /// The format's name; another is refused.

@@ -17,7 +17,7 @@ use super::SiteRecord;
 /// Most sites that are named in one doubt.
 const MAX_NAMED: usize = 5;
 
-/// Somebody who is to read a sealed bundle.
+/// Someone who is to read a sealed bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedRecipient {
     /// The site's or stream's name, as messages show it.

@@ -54,7 +54,7 @@ impl Sites<'_> {
         }
         if found.incomplete {
             remark(&format!(
-                "`{}` has more files than are looked at: reports may be among the others",
+                "`{}` has more files than are read: reports may be among the others",
                 path.display()
             ));
         }

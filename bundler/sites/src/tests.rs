@@ -107,9 +107,9 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     assert_eq!(with_orders, [roles[0].as_str()]);
     let stranger = SigningKey::generate().unwrap();
     let settle = |key: &SigningKey| fixture.sites().settle(&fixture.done(1, key)).unwrap();
-    assert!(matches!(settle(&stranger), SettleLine::UnknownKey(_)));
+    assert!(matches!(settle(&stranger), OrderLine::UnknownKey(_)));
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
-    assert!(matches!(settle(&fixture.site.key), SettleLine::Settled(_)));
+    assert!(matches!(settle(&fixture.site.key), OrderLine::Closed(_)));
     assert!(fixture.kinds("drone").is_empty());
 }
 
@@ -315,8 +315,8 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
         fixture.signed_report(&fixture.site.key, event)
     };
     let earlier = fixture.sites().settle(&refused("an earlier kit")).unwrap();
-    assert_eq!(earlier, SettleLine::Other);
-    let SettleLine::Settled(settled) = fixture.sites().settle(&refused("token")).unwrap() else {
+    assert_eq!(earlier, OrderLine::Other);
+    let OrderLine::Closed(settled) = fixture.sites().settle(&refused("token")).unwrap() else {
         panic!("an approved key signed it");
     };
     assert_eq!(settled.refused.as_deref(), Some("too low"));
@@ -349,7 +349,7 @@ fn the_record_of_a_site_is_read_once_for_all_lines_of_its_reports() {
         ReportLine::Unsigned,
         "and verifies all the same"
     );
-    // Who looks anew finds none.
+    // Who looks again finds none.
     let again = fixture
         .sites()
         .note_running(&fixture.done(1, &fixture.site.key), &mut Seen::default());
@@ -408,13 +408,13 @@ fn what_was_settled_before_a_record_that_cannot_be_read_is_not_kept_silent() {
     let path = fixture.sites().path(&"drone-8".parse().unwrap());
     std::fs::write(path, b"{").unwrap();
     let gone = folder.path().join("c.reports");
-    let alone = fixture.sites().settle_files(std::slice::from_ref(&damaged));
+    let alone = fixture.sites().close_orders(std::slice::from_ref(&damaged));
     assert!(matches!(alone.stopped, Some(SiteError::Record { .. })));
     let files = [gone, file("d.reports", &other), order, damaged];
-    let done = fixture.sites().settle_files(&files);
+    let done = fixture.sites().close_orders(&files);
     assert_eq!((done.settled.len(), done.unread.len()), (1, 1));
     assert!(matches!(done.stopped, Some(SiteError::Settling(_))));
-    assert!(!done.needs_somebody());
+    assert!(!done.needs_person());
     assert!(fixture.sites().one("drone-7").unwrap().orders.is_empty());
 }
 
@@ -427,16 +427,16 @@ fn a_report_of_an_unknown_key_or_of_a_refusal_is_left_for_somebody() {
     let path = folder.path().join("a.reports");
     let settle = |line: &[u8]| {
         std::fs::write(&path, line).unwrap();
-        fixture.sites().settle_files(std::slice::from_ref(&path))
+        fixture.sites().close_orders(std::slice::from_ref(&path))
     };
-    assert!(settle(&fixture.done(1, &SigningKey::generate().unwrap())).needs_somebody());
+    assert!(settle(&fixture.done(1, &SigningKey::generate().unwrap())).needs_person());
     let event = ReportEvent::OrderRefused {
         number: 1,
         what: "approve".to_owned(),
         message: "no".to_owned(),
         enrolment: fixture.kit("token"),
     };
-    assert!(settle(&fixture.signed_report(&fixture.site.key, event)).needs_somebody());
+    assert!(settle(&fixture.signed_report(&fixture.site.key, event)).needs_person());
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn lines_that_are_no_reports_are_counted_and_those_after_them_settle() {
     // A blank line is none, and an envelope of something else is no report.
     let lines = [&b"{}\n\n"[..], &request.to_json(), b"\n", &order].concat();
     std::fs::write(&path, lines).unwrap();
-    let done = fixture.sites().settle_files(std::slice::from_ref(&path));
+    let done = fixture.sites().close_orders(std::slice::from_ref(&path));
     assert_eq!(done.settled.len(), 1);
     assert_eq!(done.no_reports, [(path, 2)]);
 }

@@ -111,7 +111,7 @@ pub struct Args {
     output: Output,
 }
 
-/// What `--expires-days` takes.
+/// What `--expires-days` accepts.
 fn days() -> clap::builder::RangedI64ValueParser<u32> {
     let (least, most) = EXPIRES_DAYS.into_inner();
     clap::value_parser!(u32).range(i64::from(least)..=i64::from(most))
@@ -460,7 +460,7 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
     match &error {
         ProduceError::After { error: of, .. } => match &**of {
             ProduceError::Damaged { copies: all } | ProduceError::Revoked { problems: all, .. } => {
-                said_of_each(of, all)
+                all_problems(of, all)
             }
             ProduceError::Forbidden(refusal) => forbidden(of, refusal),
             of => (error.help().into_iter())
@@ -468,7 +468,7 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         },
         ProduceError::Damaged { copies: all }
         | ProduceError::Readers { problems: all }
-        | ProduceError::Revoked { problems: all, .. } => said_of_each(&error, all),
+        | ProduceError::Revoked { problems: all, .. } => all_problems(&error, all),
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
@@ -489,7 +489,7 @@ fn forbidden(error: &ProduceError, refusal: &PolicyViolation) -> Failure {
 }
 
 /// An error with one sentence for each thing that is wrong.
-fn said_of_each(error: &ProduceError, all: &[String]) -> Failure {
+fn all_problems(error: &ProduceError, all: &[String]) -> Failure {
     let failure = Failure::new(error.class().code(), error);
     because_of(failure, all).help(error.help().unwrap_or_default())
 }

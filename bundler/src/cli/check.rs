@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     working_copy: bool,
     /// A server with a workload's manifests that does not answer is an error; without it they are listed as
-    /// not looked at
+    /// not checked
     #[arg(long)]
     network: bool,
     /// Instead list the keys of the platform config that schemas and templates ask for, by cluster type
@@ -222,29 +222,26 @@ fn summary(one: &CheckedEnvironment) {
     if !one.not_looked_at.is_empty() {
         let what = one.not_looked_at.join(", ");
         say(&format!(
-            "{}: not looked at: {what} (`--network` makes a server that does not answer an error)",
+            "{}: not checked: {what} (`--network` makes a server that does not answer an error)",
             one.environment
         ));
     }
     if !one.not_asked_for.is_empty() {
         say(&format!(
-            "{}: not looked at: whether the sites' registries have {}; no registry is asked",
+            "{}: not checked: whether the sites' registries have {}; no registry is contacted",
             one.environment,
             named(&one.not_asked_for)
         ));
     }
     if !one.not_pulled.is_empty() {
         say(&format!(
-            "{}: not looked at: whether registries have {}; `outhaul bundle --estimate` asks them",
+            "{}: not checked: whether registries have {}; `outhaul bundle --estimate` asks them",
             one.environment,
             named(&one.not_pulled)
         ));
     }
     if let Some(not_promoted) = &one.not_promoted {
-        say(&format!(
-            "{}: not looked at: {not_promoted}",
-            one.environment
-        ));
+        say(&format!("{}: not checked: {not_promoted}", one.environment));
     }
 }
 

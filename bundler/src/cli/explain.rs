@@ -111,7 +111,7 @@ impl Args {
             Some(name) => vec![find_cluster_type(plane, name)?],
             None => plane.cluster_types.values().collect(),
         };
-        // The config matters where somebody asks about one pair, or about a key.
+        // The config matters where someone asks about one pair, or about a key.
         let with_config = named.is_some() || self.key.is_some();
         let key = self.key.as_deref();
         let explanations: Vec<Explanation> = cluster_types

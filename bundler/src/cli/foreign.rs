@@ -57,7 +57,7 @@ pub(super) fn not_a_root(name: &str, bytes: &[u8], error: &dyn Display) -> Failu
     };
     let message = format!("{name} is not root metadata: {what}");
     Failure::say(failure::USAGE, message).help(
-        "give the fleet's `metadata/1.root.json`, or its folder with `--fleet DIR`; the bundle was not looked at",
+        "give the fleet's `metadata/1.root.json`, or its folder with `--fleet DIR`; the bundle was not read",
     )
 }
 

@@ -218,7 +218,7 @@ pub(super) fn whole_or_refused(
     strict: bool,
     also: Option<&str>,
 ) -> Result<(), Failure> {
-    let unused = outhaul_check::said_or_refused(platform, also, strict)
+    let unused = outhaul_check::warned_or_refused(platform, also, strict)
         .map_err(|findings| Failure::broken(&findings).help("`--strict`: nothing was written"))?;
     if !unused.is_empty() {
         super::say_findings(&unused);

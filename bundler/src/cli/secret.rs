@@ -115,7 +115,7 @@ impl ReaderArgs {
         }
     }
 
-    /// Everybody named; `None` when no option names anybody. A file that names nobody is an error: what was
+    /// Everyone named; `None` when no option names anybody. A file that names nobody is an error: what was
     /// to be sealed would otherwise be left open.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use super::{Exit, Output, data, print_json};
 use crate::registries::{Registries, UserClient};
 use outhaul_attest::contents::{self, ContentsError, Keys};
 use outhaul_attest::inspect::{self, InspectError};
-use outhaul_attest::judged::{self, Statement};
+use outhaul_attest::statement_check::{self, Statement};
 use outhaul_kit::durable;
 use outhaul_kit::format_count::format_count;
 use outhaul_plane::delivery;
@@ -142,7 +142,8 @@ impl Args {
             }
             untrusted(&error)
         })?;
-        let statement = judged::judged(&index, &attestations, Some(&statement_keys(&trusted)));
+        let statement =
+            statement_check::check(&index, &attestations, Some(&statement_keys(&trusted)));
         let written = match &self.attestations {
             Some(folder) if statement.holds() => Some(write_all(folder, &attestations)?),
             _ => None,
@@ -172,7 +173,7 @@ impl Args {
         foreign::root_name(self.root.as_deref(), self.fleet.as_deref())
     }
 
-    /// Bytes that are not root metadata: the bundle was not looked at.
+    /// Bytes that are not root metadata: the bundle was not read.
     fn bad_root(&self, bytes: &[u8], error: &dyn std::fmt::Display) -> Failure {
         foreign::not_a_root(&self.root_name(), bytes, error)
     }
@@ -215,7 +216,7 @@ impl Args {
         )
     }
 
-    /// A file that is not the whole bundle: what of it holds, what it is, and what was not looked into.
+    /// A file that is not the whole bundle: what of it holds, what it is, and what was not read.
     fn print_piece(
         &self,
         index: &Index,

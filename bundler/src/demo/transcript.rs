@@ -73,7 +73,7 @@ impl Transcript {
         self.step(
             "hub",
             &format!(
-                "listens on {} (loopback; everybody on this machine may read)",
+                "listens on {} (loopback; everyone on this machine may read)",
                 folders.hub_url()
             ),
         );

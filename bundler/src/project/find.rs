@@ -3,7 +3,7 @@
 //! What comes in: the working folder, the home folder, the user. What goes out: the nearest project file
 //! in it or a folder above it, read and bounded, or the reason why the one that lies there is not read.
 //! It looks no further up than the home folder, and stays on the working folder's file system. A file
-//! that another user owns, or that everybody may write, is refused: its owner would decide what is signed.
+//! that another user owns, or that everyone may write, is refused: its owner would decide what is signed.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -38,7 +38,7 @@ pub enum FindError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Somebody else owns it.
+    /// Someone else owns it.
     #[error(
         "the project file `{}` belongs to user {owner}, and you are user {user}\nhelp: nothing of it was used; take ownership with `chown`, or continue without it: `OUTHAUL_PROJECT=none`", path.display()
     )]
@@ -50,9 +50,9 @@ pub enum FindError {
         /// Who runs outhaul.
         user: u32,
     },
-    /// Everybody may change it.
+    /// Everyone may change it.
     #[error(
-        "everybody may write the project file `{path}`\nhelp: nothing of it was used; read it, then `chmod o-w {path}`; or go on without it: `OUTHAUL_PROJECT=none`", path = path.display()
+        "everyone may write the project file `{path}`\nhelp: nothing of it was used; read it, then `chmod o-w {path}`; or go on without it: `OUTHAUL_PROJECT=none`", path = path.display()
     )]
     Writable {
         /// Its path.

@@ -1,7 +1,7 @@
 //! Which project files their user agreed to.
 //!
 //! What comes in: a project file's path and text. What goes out: whether this very text was agreed to at
-//! this very place, or the record that it is now. A file that came with somebody's repository would
+//! this very place, or the record that it is now. A file that came with someone's repository would
 //! otherwise choose what is rendered, signed and promoted by whoever stands in its folder. Records lie in
 //! the user's own state folder, never beside the file.
 

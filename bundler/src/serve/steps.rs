@@ -253,12 +253,12 @@ fn bundle(
     };
     match stream::produce(platform, &fleet, &secret, &request) {
         Ok(made) => {
-            said_of(&made, platform, lines, broken);
+            stream_lines(&made, platform, lines, broken);
             Ok(())
         }
         Err(error) => {
             if let ProduceError::After { production, .. } = &error {
-                said_of(production, platform, lines, broken);
+                stream_lines(production, platform, lines, broken);
             }
             Err(produce_problem(&error))
         }
@@ -266,7 +266,7 @@ fn bundle(
 }
 
 /// What became of the streams, in lines.
-fn said_of(
+fn stream_lines(
     made: &Production,
     platform: &Platform,
     lines: &mut Vec<String>,

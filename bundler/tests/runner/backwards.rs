@@ -135,7 +135,7 @@ fn what_is_not_promoted_is_said_not_to_be_checked() {
     let (_, _, err) = made.ok(check);
     let short = |commit: &str| commit[..12].to_owned();
     let said = format!(
-        "dev: not looked at: commit {} of the base, where branch `main` is: `dev` is at {}, until it is promoted",
+        "dev: not checked: commit {} of the base, where branch `main` is: `dev` is at {}, until it is promoted",
         short(&second),
         short(&first)
     );
@@ -164,7 +164,7 @@ fn check_asks_no_server_for_the_branch_of_the_base_unless_it_may_use_the_network
     let check = "check --control-plane cp --environment dev --cache cache --allow-host 127.0.0.1:9";
     let (_, out, err) = made.ok(check);
     assert!(
-        err.contains("dev: not looked at: whether branch `main` of the base has more than is promoted: it is on a server"),
+        err.contains("dev: not checked: whether branch `main` of the base has more than is promoted: it is on a server"),
         "{out}{err}"
     );
     let (_, out, err) = made.ok(&format!("{check} --network"));

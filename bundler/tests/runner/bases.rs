@@ -1,6 +1,6 @@
 //! What of a base an ordinary commit may change, and which bases an environment may have: nothing ships that no gate has seen.
 //!
-//! What comes in: a control plane that `outhaul init` wrote, with its content in a folder and another one beside it, and commits of somebody
+//! What comes in: a control plane that `outhaul init` wrote, with its content in a folder and another one beside it, and commits of someone
 //! who may push to an environment's branch. What must come out: a refusal that says what was changed, and the way out through the gate.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What somebody did to a platform branch since it was published: the mode of a file, and the branch itself.
+//! What someone did to a platform branch since it was published: the mode of a file, and the branch itself.
 //!
 //! What comes in: a control plane that `outhaul init` wrote, published to a bare repository, and changes there. What must come out: files as
 //! they are rendered, and a warning.

@@ -40,7 +40,7 @@ fn a_second_stick_gets_the_same_bytes_read_back_and_without_a_control_plane() {
     assert_eq!(fs::read(&copy).unwrap(), first);
     let seen = run(&["--environment", "dev", "--cluster-type", "drone"]);
     assert!(seen.contains("there already, read back"), "{seen}");
-    // What the stick gives back otherwise, and what a pulled stick left, is written anew.
+    // What the stick gives back otherwise, and what a pulled stick left, is written again.
     fs::write(&copy, "worn out").unwrap();
     fs::write(fleet.path("stick/.dev-drone-1.outhaul.tmp"), "half").unwrap();
     let seen = run(&[]);
@@ -272,7 +272,7 @@ fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they
     let parity = fleet.path("first/dev-drone-1.2of2.parity");
     assert!(parity.is_file(), "{seen}");
     assert!(fs::metadata(&parity).unwrap().len() <= 300 * 1024);
-    // Piece by piece on another stick they are the same; what is worn out is written anew.
+    // Piece by piece on another stick they are the same; what is worn out is written again.
     let seen = run(
         "second",
         &[

@@ -179,7 +179,7 @@ fn one_pull_request_and_no_other(place: &ForgeFixture, copy: &Path) {
         "nothing is promoted any more"
     );
 
-    // Somebody else's pull request, and then our own content on the base.
+    // Someone else's pull request, and then our own content on the base.
     git(
         copy,
         &["clone", "--quiet", "--branch", "dev", &place.clone_url, "."],
@@ -205,7 +205,7 @@ fn one_pull_request_and_no_other(place: &ForgeFixture, copy: &Path) {
     let branches = git(copy, &["ls-remote", "--heads", "origin"]);
     assert!(!branches.contains(BRANCH), "{branches}");
 
-    // A commit of somebody else on our branch is not pushed over.
+    // A commit of someone else on our branch is not pushed over.
     place.propose(&files("4")).unwrap();
     git(copy, &["fetch", "--quiet", "origin", BRANCH]);
     git(copy, &["checkout", "--quiet", "-b", "fix", "FETCH_HEAD"]);

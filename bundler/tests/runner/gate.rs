@@ -276,7 +276,7 @@ fn what_ships_a_later_environment_asks_for_the_evidence() {
         "{log}"
     );
 
-    // Through it: the commit that it moved to says so, and the one that somebody wrote by hand does not.
+    // Through it: the commit that it moved to says so, and the one that someone wrote by hand does not.
     made.open.lock().unwrap().push("dev");
     let new = made.change();
     made.ok("promote --control-plane cp --to dev");

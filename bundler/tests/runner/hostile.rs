@@ -343,7 +343,7 @@ fn generate(fixture: &PlaneFixture, what: &str) {
         "aliased_text_in_the_control_plane" => {
             fs::write(root.join("dev/aliases.yaml"), aliased_text()).unwrap();
         }
-        // Each key is looked for among those before it, unless somebody thought of that.
+        // Each key is looked for among those before it, unless someone thought of that.
         "merged_maps_of_a_team" => {
             let keys = |prefix: &str| -> String {
                 (0..110_000).fold(String::new(), |mut text, at| {

@@ -81,7 +81,7 @@ impl Installed {
         made
     }
 
-    /// Somebody changes the platform repository by hand.
+    /// Someone changes the platform repository by hand.
     fn by_hand(&self, path: &str, text: &str) {
         let platform = self.fixture.path("platform");
         self.fixture.write(&format!("platform/{path}"), text);

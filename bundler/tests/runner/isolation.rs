@@ -176,7 +176,7 @@ fn a_given_output_is_rendered_again_and_compared() {
     let seen = verify(&fixture);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(seen.contains("equal (16 files are the same)"), "{seen}");
-    fixture.write("out/drone/notes.txt", "of somebody else");
+    fixture.write("out/drone/notes.txt", "of someone else");
     assert!(verify(&fixture).starts_with("exit code 0"));
     fixture.write("out/drone/wave-0/namespace.yaml", "mine");
     fs::remove_file(fixture.folder.path().join("out/drone/README.md")).unwrap();

@@ -186,7 +186,7 @@ fn check_says_which_payloads_it_did_not_look_at_and_with_network_that_is_an_erro
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(
         seen.contains(&format!(
-            "dev: not looked at: `{SERVER}`, which cannot be reached now"
+            "dev: not checked: `{SERVER}`, which cannot be reached now"
         )),
         "{seen}"
     );

@@ -1,6 +1,6 @@
 //! A base that ordinary commits move, and promotion commits written by hand: nothing is shipped from them.
 //!
-//! What comes in: a control plane that `outhaul init` wrote, with promotions through an open gate, and commits of somebody who may push to
+//! What comes in: a control plane that `outhaul init` wrote, with promotions through an open gate, and commits of someone who may push to
 //! the branch. What must come out: a refusal that names the commit and what is wrong with it, and the ways that are on record.
 
 use std::fs;

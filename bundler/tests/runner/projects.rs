@@ -178,7 +178,7 @@ fn a_missing_folder_is_reported_as_missing() {
     }
 }
 
-/// A team's repository, as somebody cloned it, with a project file of its own.
+/// A team's repository, as someone cloned it, with a project file of its own.
 fn clone(text: &str) -> Home {
     let home = plant();
     fs::create_dir(home.path("plant/clone")).unwrap();
@@ -234,7 +234,7 @@ fn a_project_file_that_everybody_may_write_is_refused() {
     let file = home.path("plant/outhaul.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let err = home.refused("plant", 4, "outhaul schedule --environment dev");
-    assert!(err.contains("everybody may write"), "{err}");
+    assert!(err.contains("everyone may write"), "{err}");
     assert!(err.contains("chmod o-w"), "{err}");
     home.ok("plant", "outhaul schema");
 }

@@ -1,4 +1,4 @@
-//! `outhaul serve` and what it wrote: a round finds what somebody removed or changed of it, and writes it again; and what stays wrong.
+//! `outhaul serve` and what it wrote: a round finds what someone removed or changed of it, and writes it again; and what stays wrong.
 //!
 //! What comes in: a service that brought two environments, and files, folders and branches that are changed by hand. What must come out:
 //! everything as it was written, by the next round, and nothing in a round after that.

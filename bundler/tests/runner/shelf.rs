@@ -1,4 +1,4 @@
-//! What the fleet's folder says of its last bundles, when somebody or a power cut has changed it.
+//! What the fleet's folder says of its last bundles, when someone or a power cut has changed it.
 //!
 //! What comes in: a fleet with two streams, and a record, bundle or folder entry that is not what it was. What must come out: the stream is
 //! named, no older bundle takes the place of the last one, the other stream is served, and nothing is waited for.
@@ -70,7 +70,7 @@ fn an_older_bundle_does_not_take_the_place_of_the_last_one_when_a_record_was_cha
     let last = fs::read_to_string(&record).unwrap();
     let (old, new) = (digest(&bundle(1)), digest(&bundle(2)));
     assert!(last.contains(&new), "{last}");
-    // As after a power cut, or by somebody who wants an old version on sites.
+    // As after a power cut, or by someone who wants an old version on sites.
     let older = last.replace("\"number\": 2", "\"number\": 1");
     fs::write(&record, older.replace(&new, &old)).unwrap();
     let seen = copied(&fleet, &[]);

@@ -103,7 +103,7 @@ impl InitFixture {
     }
 }
 
-/// As it is for everybody, whatever the commits are called.
+/// As it is for everyone, whatever the commits are called.
 macro_rules! snapshot {
     ($seen:expr) => {
         insta::with_settings!({filters => vec![

@@ -1,4 +1,4 @@
-//! `outhaul render --out .`, by somebody who stands in the folder.
+//! `outhaul render --out .`, by someone who stands in the folder.
 //!
 //! What comes in: a working folder with files of its owner. What must come out: the rendered folders in
 //! it, everything else as it was, and the working folder itself still the one that the shell stands in.

@@ -1,4 +1,4 @@
-//! What somebody removed or changed where the centre writes or reads: named, and written again or refused, before a number is signed.
+//! What someone removed or changed where the centre writes or reads: named, and written again or refused, before a number is signed.
 //!
 //! What comes in: bundles of a control plane that `outhaul init` wrote, in folders in which files are missing, other ones, or no files. What
 //! must come out: everything as it was written, or a refusal that names the place; no number is used for it.

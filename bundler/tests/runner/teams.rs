@@ -76,7 +76,7 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
         assert!(checked.contains(code), "{repo}: {checked}");
     }
     assert!(!fleet.path("fleet/mark").exists() && !fleet.path("mark").exists());
-    assert!(server.accept().is_err(), "somebody called");
+    assert!(server.accept().is_err(), "someone called");
     let names = fleet.last()["stream"]["assignments"]
         .as_object()
         .unwrap()

@@ -1,4 +1,4 @@
-//! How often somebody may do something, such as fail to show a token that holds.
+//! How often someone may do something, such as fail to show a token that holds.
 //!
 //! What comes in: who did it, and when. What goes out: whether they may now, or how long they have to wait. The memory is bounded: of
 //! very many those are forgotten who did it longest ago.

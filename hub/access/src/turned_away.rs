@@ -14,7 +14,7 @@ const MINUTE_MS: i64 = 60 * 1000;
 const MAX_OF_STRANGERS: usize = 100;
 /// Groups of one named caller in one minute that are written by themselves.
 const MAX_OF_ONE: usize = 20;
-/// Groups of all named callers in one minute; a caller has a name because somebody gave them a token or an account.
+/// Groups of all named callers in one minute; a caller has a name because someone gave them a token or an account.
 const MAX_OF_NAMED: usize = 2_000;
 /// Longest detail, in characters.
 const MAX_DETAIL: usize = 200;
@@ -107,7 +107,7 @@ impl Counts {
         if self.groups.contains_key(&group) || self.have_room(&group) {
             return (group, short());
         }
-        // Strangers are one group. What somebody tried to change stays apart from what they tried to read.
+        // Strangers are one group. What someone tried to change stays apart from what they tried to read.
         let is_write = group.write.is_some();
         let own = rest(&group.who, is_write);
         match &*group.who {
@@ -220,7 +220,7 @@ mod tests {
         assert!(more.iter().all(|one| one.id == Some(7)));
         let last = &more[8].detail;
         assert_eq!(last, "GET /a; 512 times or more within this minute");
-        // The next minute begins anew.
+        // The next minute begins again.
         assert_eq!(away.count(group(1), "GET /c", MINUTE_MS).unwrap().id, None);
 
         let networks = (0..10_000).filter_map(|peer| away.count(group(peer), "x", MINUTE_MS));

@@ -1,4 +1,4 @@
-//! Documents about vulnerabilities: advisories and statements about exploitability, as somebody brings them.
+//! Documents about vulnerabilities: advisories and statements about exploitability, as someone brings them.
 //!
 //! What comes in: bytes that nobody has looked at, and the time. What goes out: what they are, and what of them can match nothing; or why
 //! they cannot be taken. It puts nothing on record, and says of no site what they mean.

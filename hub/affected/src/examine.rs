@@ -19,7 +19,7 @@ use crate::vulnerability::Vulnerability;
 pub struct Stated<'a> {
     /// The statement.
     pub statement: &'a Statement,
-    /// Whether the bundle carries it; otherwise somebody imported it.
+    /// Whether the bundle carries it; otherwise someone imported it.
     pub is_carried: bool,
 }
 
@@ -124,7 +124,7 @@ pub fn examine(
                 });
             }
             (None | Some(None), _) if !is_compared => {
-                finding.unknown.insert(nothing_said(&hit, one.component));
+                finding.unknown.insert(no_statement(&hit, one.component));
             }
             (open, _) => {
                 let stated = open.flatten();
@@ -164,7 +164,7 @@ enum Advised {
 
 fn advised(advisory: &Advisory, component: &Component) -> Advised {
     let is_image = |kind| kind == ComponentKind::Image;
-    // By its source, as distributions publish; and by its own name, should somebody else write one.
+    // By its source, as distributions publish; and by its own name, should someone else write one.
     let version_of = |subject: &Subject| match subject.name.as_str() {
         name if name == component.advised_name() => Some(component.advised_version()),
         name if name == component.name => Some(component.version.as_str()),
@@ -196,7 +196,7 @@ fn advised(advisory: &Advisory, component: &Component) -> Advised {
     }
 }
 
-fn nothing_said(hit: &Hit, component: &Component) -> String {
+fn no_statement(hit: &Hit, component: &Component) -> String {
     let distribution = &component.distribution;
     let of = match (distribution.id.as_str(), distribution.release.as_str()) {
         ("", _) => "an unknown distribution".to_owned(),

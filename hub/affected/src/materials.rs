@@ -211,7 +211,7 @@ impl Materials {
         if written.kind == "file" {
             let all = [
                 ("outhaul:unreadable", "could not be read"),
-                ("outhaul:not-opened", "is not looked into"),
+                ("outhaul:not-opened", "is not searched"),
                 ("outhaul:fetched", "is not all there is"),
             ];
             for (name, what) in all {

@@ -58,7 +58,7 @@ impl AlertKind {
 /// How urgent a change is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Somebody should look.
+    /// Someone should look.
     Bad,
     /// It is well again, or may go on.
     Good,
@@ -77,7 +77,7 @@ impl Severity {
     }
 }
 
-/// The statuses of a site that need somebody. Others (`behind`, `busy`, `never`, `unknown`) are what a site passes through.
+/// The statuses of a site that need someone. Others (`behind`, `busy`, `never`, `unknown`) are what a site passes through.
 pub const BAD: [&str; 8] = [
     "conflict",
     "drifted",
@@ -132,14 +132,14 @@ pub struct Change {
 /// What was known at the last look, by name; `None` before the first.
 pub type LastSeen = Option<BTreeMap<String, String>>;
 
-/// What changed since `before`, and what is to be known at the next look. At the first look only what needs somebody is a change,
+/// What changed since `before`, and what is to be known at the next look. At the first look only what needs someone is a change,
 /// sites and gates that cannot be told: what people did before alerts were set up is no news.
 pub fn changes(before: &LastSeen, now: &[Condition]) -> (Vec<Change>, BTreeMap<String, String>) {
     let mut found = Vec::new();
     let mut known = BTreeMap::new();
     for condition in now {
         let name = condition.name();
-        let status = settled(condition);
+        let status = comparable(condition);
         let was = before.as_ref().and_then(|before| before.get(&name));
         let severity = match was {
             Some(was) if *was == status => None,
@@ -160,8 +160,8 @@ pub fn changes(before: &LastSeen, now: &[Condition]) -> (Vec<Change>, BTreeMap<S
     (found, known)
 }
 
-/// What is compared: of a site, whether it needs somebody, and for what.
-fn settled(condition: &Condition) -> String {
+/// What is compared: of a site, whether it needs someone, and for what.
+fn comparable(condition: &Condition) -> String {
     let needs_nobody =
         condition.kind == AlertKind::Site && !BAD.contains(&condition.status.as_str());
     match needs_nobody {

@@ -1,4 +1,4 @@
-//! What a hub announces by itself: changes worth a message, and how it reaches somebody.
+//! What a hub announces by itself: changes worth a message, and how it reaches someone.
 //!
 //! What comes in: what is known of sites, gates, refusals, requests and decisions, now and before; and a file that names who is to
 //! get to know what. What goes out: alerts, messages, and whether a destination took one. It knows no database and

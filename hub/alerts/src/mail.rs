@@ -1,7 +1,7 @@
 //! Mail: a message as text, handed to a mail server.
 //!
 //! What comes in: the settings of one, and a message. What goes out: whether the server took it. Without TLS it is given to a server on
-//! this machine only. The password is read anew for each message and is in no error.
+//! this machine only. The password is read again for each message and is in no error.
 
 use std::time::Duration;
 

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn attack_a_name_that_would_be_a_header_stays_within_the_subject() {
         let mut one = entry(1, "failed", "");
-        one.subject = "press\r\nBcc: somebody@example.org\r\n".to_owned();
+        one.subject = "press\r\nBcc: someone@example.org\r\n".to_owned();
         let subject = Message::of("f1", "mail", None, vec![one]).subject();
         assert!(!subject.contains(['\r', '\n']), "{subject:?}");
     }

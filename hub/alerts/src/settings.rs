@@ -242,7 +242,7 @@ impl MailSettings {
 }
 
 impl DestinationSettings {
-    /// Whether it gets what is about `condition`. That the hub cannot look is for everybody: nothing else will come.
+    /// Whether it gets what is about `condition`. That the hub cannot look is for everyone: nothing else will come.
     pub fn wants(&self, condition: &Condition) -> bool {
         let of_environment = match &condition.environment {
             Some(name) => self.environments.is_empty() || self.environments.contains(name),

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the settings of one, and a message. What goes out: whether the server took it: an answer of 200 to 299.
 //! Redirects are not followed, and no proxy is used: the body goes to the address that the file names and to no other. The
-//! secret is read anew for each message, so that a new one needs no restart.
+//! secret is read again for each message, so that a new one needs no restart.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use outhaul_bundle::hub_api::ALERT_SIGNATURE;

@@ -247,7 +247,7 @@ fn missing(
         });
         if registered.is_none() {
             return Some(format!(
-                "the registration of site `{site}` at that time is not in the export: it was registered anew, moved or \
+                "the registration of site `{site}` at that time is not in the export: it was registered again, moved or \
                  removed since"
             ));
         }
@@ -414,7 +414,7 @@ pub fn missing_reports(
     for one in &found {
         if !export.missing.iter().any(|stated| is_same(stated, one)) {
             let what =
-                format!("{one}, and the file does not state that: reports were taken out of it");
+                format!("{one}, and the file does not state that: reports were removed from it");
             problems.push(Problem { line: 0, what });
         }
     }

@@ -132,7 +132,7 @@ pub fn record(
         }
         session.keep_metadata((role, index.number), &metadata, &bytes, now_ms)?;
         session.set_trusted(role, &accepted.trusted.0, &accepted.versions)?;
-        session.mark_taken_back(role, &keys)?;
+        session.mark_withdrawn(role, &keys)?;
         Ok::<_, DesiredError>((recorded(&index, new), index))
     })?;
     recorded.materials_missing = materials::take_from_bundle(store, &mut reader, &index, now_ms)?;

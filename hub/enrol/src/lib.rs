@@ -1,4 +1,4 @@
-//! Enrolment: a site's own signed request becomes a registration when somebody approves it.
+//! Enrolment: a site's own signed request becomes a registration when someone approves it.
 //!
 //! What comes in: a request, signed by the very key that it is about and by the key of the kit that the
 //! site was given, which proves that the sender has both. What goes out: a registration, or a request
@@ -55,7 +55,7 @@ fn refuse_used_kit(session: &Session<'_>, checked: &CheckedRequest) -> Result<()
 }
 
 /// Takes in a request that nobody looked at: registered when an order approved its key or its kit was
-/// announced, else kept until somebody approves or rejects it.
+/// announced, else kept until someone approves or rejects it.
 ///
 /// # Errors
 /// [`EnrolError`] when the site has another key, was revoked, or is expected with another kit; and when
@@ -98,7 +98,7 @@ pub fn receive(
 }
 
 /// A new key that the present one signed waits for its order or for a person, and so does one that
-/// proves the very kit of the registered one, because somebody should know; any other is refused.
+/// proves the very kit of the registered one, because someone should know; any other is refused.
 fn wait_or_refuse(
     session: &Session<'_>,
     checked: &CheckedRequest,

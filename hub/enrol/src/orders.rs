@@ -10,7 +10,7 @@ use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::key::PublicKey;
 
 use crate::registration::{
-    self, CheckedRequest, EnrolError, Enrolled, enrolment_of, is_revoked, settle_moves,
+    self, CheckedRequest, EnrolError, Enrolled, enrolment_of, finish_moves, is_revoked,
 };
 use outhaul_store::{Carrier, Registration, Session, StoreError};
 
@@ -42,7 +42,7 @@ pub fn record(
                 adopt_enrolment(session, site, &order.enrolment.to_string(), key, now_ms)?;
             }
             Instruction::Rekey => accept_waiting(session, site, fleet, now_ms)?,
-            Instruction::Move { .. } => settle_moves(session, site)?,
+            Instruction::Move { .. } => finish_moves(session, site)?,
             _ => {}
         }
     }
@@ -191,7 +191,7 @@ fn adopt_enrolment(
         if session.revocation_ordered(site, asked)? {
             session.revoke_site(site, now_ms)?;
         }
-        settle_moves(session, site)?;
+        finish_moves(session, site)?;
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ pub fn signed_by_present_key(
 /// [`StoreError`] when the store fails.
 pub fn reported(session: &Session<'_>, report: &Report) -> Result<(), StoreError> {
     match &report.event {
-        ReportEvent::OrderDone { .. } => settle_moves(session, report.site.as_str()),
+        ReportEvent::OrderDone { .. } => finish_moves(session, report.site.as_str()),
         _ => Ok(()),
     }
 }

@@ -148,7 +148,7 @@ pub enum EnrolError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// More requests wait than a person will ever look at.
-    #[error("{waiting} requests {what} wait already; somebody has to approve or reject some first")]
+    #[error("{waiting} requests {what} wait already; approve or reject some first")]
     TooMany {
         /// How many.
         waiting: i64,
@@ -162,7 +162,7 @@ impl EnrolError {
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::KitSpent { .. } | Self::KeyOfBefore { .. } => Some(
-                "make a new kit at the centre (`outhaul site enrol`), enrol the machine with it anew, so that it makes a new key, and \
+                "make a new kit at the centre (`outhaul site enrol`), enrol the machine with it again, so that it makes a new key, and \
                  announce the new kit",
             ),
             _ => None,
@@ -311,7 +311,7 @@ fn remember_enrolment(session: &Session<'_>, checked: &CheckedRequest) -> Result
     if let Some(kit) = &checked.kit {
         session.set_enrolment(site, &kit.to_string())?;
     }
-    settle_moves(session, site)
+    finish_moves(session, site)
 }
 
 /// `Some` when the site has this key already, `None` when it may be given it.
@@ -384,7 +384,7 @@ pub fn is_revoked(session: &Session<'_>, checked: &CheckedRequest) -> Result<boo
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub fn settle_moves(session: &Session<'_>, site: &str) -> Result<(), StoreError> {
+pub fn finish_moves(session: &Session<'_>, site: &str) -> Result<(), StoreError> {
     let Some(enrolment) = session.enrolment(site)? else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 //!
 //! What comes in: checked requests that nothing approves by itself. What goes out: rows that a person sees
 //! with their fingerprint before anything is approved. What comes over the network has its own bounds,
-//! so that untrusted parties can neither fill the store nor keep out what somebody brings in a file, or what a
+//! so that untrusted parties can neither fill the store nor keep out what someone brings in a file, or what a
 //! kit or an order lets in. It never replaces and never chooses.
 
 use crate::expect::{put_on_record, refuse_key_of_before};
@@ -62,7 +62,7 @@ pub fn too_short(fingerprint: &str) -> Option<String> {
     })
 }
 
-/// Holds the key of a request to the fingerprint that somebody compared.
+/// Holds the key of a request to the fingerprint that someone compared.
 ///
 /// # Errors
 /// What is wrong with the fingerprint, and what the request shows.
@@ -86,7 +86,7 @@ pub fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), String> 
     })
 }
 
-/// Registers a site whose kit was announced, once, unless somebody else waits to become it.
+/// Registers a site whose kit was announced, once, unless someone else waits to become it.
 pub(super) fn expected(
     session: &Session<'_>,
     checked: &CheckedRequest,

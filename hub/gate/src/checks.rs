@@ -2,7 +2,7 @@
 //!
 //! What comes in: the question with its rules, and the outcomes on record. What goes out: a [`RuleVerdict`] per rule. The
 //! newest outcome of a name decides, so that one that failed closes the gate although an earlier one passed. No outcome, one of
-//! somebody who is not named, and one that is dated after now close it, too. It reads no clock and no store.
+//! someone who is not named, and one that is dated after now close it, too. It reads no clock and no store.
 
 use std::collections::BTreeSet;
 

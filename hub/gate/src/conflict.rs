@@ -2,7 +2,7 @@
 //!
 //! What comes in: reports that the site's key signed and that cannot come from the machine whose reports are on record,
 //! and what people chose. What goes out: the conflict that is open, if one is, and which numberings are not the site's.
-//! Neither machine counts at a gate until somebody chose. It decides nothing, and reads no clock.
+//! Neither machine counts at a gate until someone chose. It decides nothing, and reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::facts::{Act, ActKind, Conflict};
 use crate::{short, time};
 
 impl Conflict {
-    /// For people: what was seen, and how somebody ends it.
+    /// For people: what was seen, and how someone ends it.
     pub fn sentence(&self, site: &str) -> String {
         format!(
-            "two machines report with its key: {} (received {}); neither counts until somebody looked at both and chose: \
+            "two machines report with its key: {} (received {}); neither counts until a person has compared both and chosen: \
              `outhaul-hub choose {site} --digest {}` for the machine on record, `--digest {}` for the other",
             self.reason,
             time::rfc3339(self.received_ms),
@@ -65,7 +65,7 @@ pub struct Reported {
 
 /// The conflict that is open: one that came since the last choice, or the chosen one while that machine has begun no
 /// numbering of its own. What a machine reports that was not chosen is one until the chosen machine reports again: it may be
-/// switched off. Until edition 5 it was one until somebody chose again. `seen` come in the order in which they were received;
+/// switched off. Until edition 5 it was one until someone chose again. `seen` come in the order in which they were received;
 /// `reported` has each epoch.
 pub fn open(
     seen: &[Conflict],

@@ -1,6 +1,6 @@
 //! Moments and spans of time: milliseconds since 1970 for the program, words for people.
 //!
-//! What comes in: milliseconds, or what somebody typed. What goes out: RFC 3339 and phrases such as `3
+//! What comes in: milliseconds, or what someone typed. What goes out: RFC 3339 and phrases such as `3
 //! days`. It reads no clock: the time is an argument.
 
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ pub fn ago(at_ms: i64, now_ms: i64) -> String {
     }
 }
 
-/// A moment that somebody typed: RFC 3339, a date (its end in UTC), or a span from now such as `36h`
+/// A moment that someone typed: RFC 3339, a date (its end in UTC), or a span from now such as `36h`
 /// or `14d`.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::chain::is_covered;
 use crate::known::BatchStore;
-use crate::line::{ClaimedLine, LineRefusal, Vouched, read_line, registered};
+use crate::line::{ClaimedLine, KnownSite, LineRefusal, read_line, registered};
 use crate::signed::{SignedReport, place};
 use crate::{Batch, not_read};
 use outhaul_signer::envelope::{EnvelopeLine, MAX_ENVELOPE_BYTES};
@@ -38,24 +38,24 @@ pub(crate) fn check(
         (number, read)
     };
     let claimed: Vec<Numbered<ClaimedLine>> = lines.into_par_iter().map(read).collect();
-    let verify = |(number, line): Numbered<(ClaimedLine, Vouched)>| {
+    let verify = |(number, line): Numbered<(ClaimedLine, KnownSite)>| {
         let verified = match line {
-            Ok((line, vouched)) => line.verify(&vouched, fleet)?.map(Arc::new),
+            Ok((line, known_site)) => line.verify(&known_site, fleet)?.map(Arc::new),
             Err(refused) => Err(refused),
         };
         Ok((number, verified))
     };
-    vouched(session, claimed)?
+    known_site(session, claimed)?
         .into_par_iter()
         .map(verify)
         .collect()
 }
 
 /// What the store knows of the site of each line.
-fn vouched(
+fn known_site(
     session: &Session<'_>,
     claimed: Vec<Numbered<ClaimedLine>>,
-) -> Result<Vec<Numbered<(ClaimedLine, Vouched)>>, StoreError> {
+) -> Result<Vec<Numbered<(ClaimedLine, KnownSite)>>, StoreError> {
     let whole = || claimed.iter().filter_map(|(_, line)| line.as_ref().ok());
     let names: BTreeSet<&str> = whole().map(|line| line.site().as_str()).collect();
     let places: BTreeSet<ReportPosition> = whole()
@@ -80,7 +80,7 @@ fn vouched(
         .filter_map(|(line, place)| is_of(line, &place).then_some(place))
         .collect();
     let envelopes = session.envelopes_at(&again)?;
-    let vouched = |line: ClaimedLine| {
+    let known_site = |line: ClaimedLine| {
         let site = line.site();
         let known = sites.get(site.as_str()).cloned().flatten();
         if let Err(refused) = registered(known, site) {
@@ -91,19 +91,19 @@ fn vouched(
         }
         let of_site = || keys.get(site.as_str()).cloned().unwrap_or_default();
         let at = line.report().map(|report| place(report, report.number));
-        let vouched = match at.filter(|place| is_of(&line, place)) {
-            None => Vouched::ByKeys(of_site()),
+        let known_site = match at.filter(|place| is_of(&line, place)) {
+            None => KnownSite::ByKeys(of_site()),
             Some(place) => match envelopes.get(&place) {
                 Some(stored) if !line.is_written(stored) => {
-                    Vouched::Otherwise(of_site(), stored.clone())
+                    KnownSite::Otherwise(of_site(), stored.clone())
                 }
-                Some(_) => Vouched::OnRecord,
-                None => Vouched::Lost(of_site()),
+                Some(_) => KnownSite::OnRecord,
+                None => KnownSite::Lost(of_site()),
             },
         };
-        Ok((line, vouched))
+        Ok((line, known_site))
     };
-    let numbered = |(number, line): Numbered<ClaimedLine>| (number, line.and_then(vouched));
+    let numbered = |(number, line): Numbered<ClaimedLine>| (number, line.and_then(known_site));
     Ok(claimed.into_iter().map(numbered).collect())
 }
 

@@ -1,7 +1,7 @@
 //! Whether a report shows that two machines report with one site's key.
 //!
 //! What comes in: a report that the site's present key signed, and the store. What goes out: an entry in the record of
-//! contradicting reports, which keeps the site from counting at a gate until somebody chose. It refuses nothing and
+//! contradicting reports, which keeps the site from counting at a gate until someone chose. It refuses nothing and
 //! chooses nothing: a machine that was restored from a copy looks the same, and only a person can look at both.
 
 use outhaul_bundle::Report;
@@ -53,7 +53,7 @@ pub(crate) fn found<'a>(
 }
 
 /// Looks whether a new report shows two machines, though it fits its own numbering: an earlier numbering goes on after a
-/// later one began, a numbering begins that nobody expects after somebody chose, or one goes on that somebody set aside.
+/// later one began, a numbering begins that nobody expects after someone chose, or one goes on that someone set aside.
 pub(crate) fn look(
     known: &mut BatchStore<'_, '_>,
     verified: Verified<'_>,

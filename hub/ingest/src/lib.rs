@@ -29,7 +29,7 @@ pub use outcome::{Complete, Ingested};
 
 use check::Numbered;
 use known::BatchStore;
-use line::{LineRefusal, RETIRED_KEY, SIGNATURE, Taken, record_report};
+use line::{LineRefusal, RETIRED_KEY, RecordedReport, SIGNATURE, record_report};
 use outhaul_store::{IngestRefusal, Session, Store, StoreError};
 use signed::SignedReport;
 
@@ -353,7 +353,12 @@ impl Intake {
         Ok(done)
     }
 
-    fn count(&mut self, batch: &Batch<'_>, number: u64, outcome: Result<Taken, LineRefusal>) {
+    fn count(
+        &mut self,
+        batch: &Batch<'_>,
+        number: u64,
+        outcome: Result<RecordedReport, LineRefusal>,
+    ) {
         let done = &mut self.done;
         match outcome {
             Ok(taken) => {
@@ -437,7 +442,7 @@ fn not_read() -> LineRefusal {
 }
 
 /// The site of which something was recorded.
-fn new_of(outcome: &Result<Taken, LineRefusal>) -> Option<String> {
+fn new_of(outcome: &Result<RecordedReport, LineRefusal>) -> Option<String> {
     let taken = outcome.as_ref().ok().filter(|taken| taken.new)?;
     Some(taken.site.clone())
 }

@@ -26,7 +26,7 @@ pub(crate) const RETIRED_KEY: &str = "retired-key";
 
 /// A report on record.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct RecordedReport {
     pub site: String,
     pub epoch: String,
     pub new: bool,
@@ -72,7 +72,7 @@ pub(crate) struct ClaimedLine {
 
 /// What the store knows of the site of a line.
 #[derive(Debug)]
-pub(crate) enum Vouched {
+pub(crate) enum KnownSite {
     /// What is on record, byte for byte, was verified when it came first.
     OnRecord,
     /// What is on record has another envelope, this one; the site's keys tell which of the two holds.
@@ -124,19 +124,19 @@ impl ClaimedLine {
     /// Verifies it, for the hub of `fleet`.
     pub fn verify(
         self,
-        vouched: &Vouched,
+        known_site: &KnownSite,
         fleet: &str,
     ) -> Result<Result<SignedReport, LineRefusal>, StoreError> {
-        let signed = match vouched {
-            Vouched::OnRecord => Ok(Signed::OnRecord),
-            Vouched::Otherwise(keys, stored) => {
+        let signed = match known_site {
+            KnownSite::OnRecord => Ok(Signed::OnRecord),
+            KnownSite::Otherwise(keys, stored) => {
                 self.compare(&keys_of(self.site.as_str(), keys)?, stored)
             }
-            Vouched::Lost(keys) => match self.check(&keys_of(self.site.as_str(), keys)?, fleet) {
+            KnownSite::Lost(keys) => match self.check(&keys_of(self.site.as_str(), keys)?, fleet) {
                 Ok(Signed::By(_)) => Ok(Signed::Restored),
                 other => other,
             },
-            Vouched::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
+            KnownSite::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
         };
         let site = self.site.to_string();
         let signed_report = |report, signed| SignedReport {
@@ -286,7 +286,7 @@ pub(crate) fn record_report(
     known: &mut BatchStore<'_, '_>,
     checked: &Arc<SignedReport>,
     before_gone: &mut BTreeSet<String>,
-) -> Result<Result<Taken, LineRefusal>, StoreError> {
+) -> Result<Result<RecordedReport, LineRefusal>, StoreError> {
     let report = &checked.report;
     let site = report.site.to_string();
     let refuse = |rule, reason: String| {
@@ -312,7 +312,7 @@ pub(crate) fn record_report(
     let is_better = matches!(checked.signed, Signed::Better | Signed::Restored);
     let restored = is_better && known.replace(checked)?;
     if is_on_record || no_longer_kept {
-        return Ok(Ok(Taken {
+        return Ok(Ok(RecordedReport {
             site,
             epoch: epoch.to_owned(),
             new: false,
@@ -380,7 +380,7 @@ pub(crate) fn record_report(
     if new {
         add(known, checked, (&registration, begins))?;
     }
-    Ok(Ok(Taken {
+    Ok(Ok(RecordedReport {
         site,
         epoch: epoch.to_owned(),
         new,

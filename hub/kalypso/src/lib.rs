@@ -1,6 +1,6 @@
 //! Objects of a Kalypso observability hub, from YAML: what should run, and what reconcilers reported.
 //!
-//! What comes in: files that somebody exported from a cluster or keeps in git, one or several documents each, lists included. What goes
+//! What comes in: files that someone exported from a cluster or keeps in git, one or several documents each, lists included. What goes
 //! out: descriptors and reconcilers to be recorded, or every problem with its file, document and field. Other kinds are counted
 //! and left alone. It records nothing itself.
 

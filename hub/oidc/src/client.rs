@@ -1,6 +1,6 @@
 //! The hub asks the provider: what it says of itself, its keys, and what a code stands for.
 //!
-//! What comes in: settings, once, and what a login needs. What goes out: verified claims, or why not. It asks only when somebody logs
+//! What comes in: settings, once, and what a login needs. What goes out: verified claims, or why not. It asks only when someone logs
 //! in, follows no redirect, uses no proxy, and reads a bounded part of each answer within a time limit. Its keys are read
 //! for each login, so that a key that it takes away counts no more; what it says of itself is kept for ten minutes. Few are
 //! asked at once, and after a failure nobody is for some seconds: strangers can begin logins, too.
@@ -208,7 +208,7 @@ impl Oidc {
     }
 
     /// Whether a failure at `now_ms` is worth a line of the log: one in a second is, as strangers can cause them.
-    pub fn is_said(&self, now_ms: i64) -> bool {
+    pub fn should_log(&self, now_ms: i64) -> bool {
         let second = now_ms.div_euclid(1000);
         self.said.swap(second, Ordering::Relaxed) != second
     }

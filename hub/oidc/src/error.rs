@@ -26,7 +26,7 @@ pub enum LoginError {
     #[error("The provider answered `{0}`")]
     Refused(String),
     /// The provider cannot be asked.
-    #[error("The provider cannot be asked: {0}")]
+    #[error("The provider cannot be reached: {0}")]
     Unreachable(String),
     /// Too many logins at once.
     #[error("Too many people log in at this moment")]
@@ -43,7 +43,7 @@ pub enum LoginError {
     /// The ID token is for something else.
     #[error("The provider's ID token cannot be used: {0}")]
     Token(String),
-    /// It does not say who somebody is, in a way that can be used.
+    /// It does not say who someone is, in a way that can be used.
     #[error("The provider sent no identity that this hub can use: {0}")]
     Person(String),
 }
@@ -56,20 +56,20 @@ impl LoginError {
                 "Begin again with the button below, in this browser, at the address that the hub's settings name."
             }
             Self::MixedUp => {
-                "Begin again. If it happens again, tell whoever runs this hub: somebody may be attacking logins."
+                "Begin again. If it happens again, tell the hub's operator: someone may be attacking logins."
             }
             Self::Refused(_) => {
-                "Begin again, or ask whoever runs the provider whether you may use this hub."
+                "Begin again, or ask the provider's operator whether you may use this hub."
             }
             Self::Unreachable(_) | Self::Busy => {
                 "Try again, or log in with a token; the hub's log has more. Tokens go on working."
             }
             Self::Provider(_) | Self::Exchange(_) | Self::Signature(_) | Self::Token(_) => {
-                "Tell whoever runs this hub: its settings and the provider's have to agree, and so have their clocks. Tokens go on \
+                "Tell the hub's operator: its settings and the provider's have to agree, and so have their clocks. Tokens go on \
                  working."
             }
             Self::Person(_) => {
-                "Tell whoever runs this hub or the provider: `name` and `grants` of the hub's settings name claims, and the provider \
+                "Tell the operator of this hub or of the provider: `name` and `grants` of the hub's settings name claims, and the provider \
                  has to send them in its ID token."
             }
         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What comes in: a file with settings, what a browser brings back, and the provider's answers. What goes out: where a browser is
-//! sent, and who somebody is with what they may do. It knows no store and reads no clock, asks the provider only when somebody
+//! sent, and who someone is with what they may do. It knows no store and reads no clock, asks the provider only when someone
 //! logs in, and takes nothing from an ID token before its signature, its issuer, its audience, its times and its nonce hold.
 
 mod algorithm;

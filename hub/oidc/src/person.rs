@@ -20,7 +20,7 @@ const MAX_SUBJECT_BYTES: usize = 255;
 /// Most values of a claim that is a list.
 const MAX_VALUES: usize = 10_000;
 
-/// Somebody who logs in.
+/// Someone who logs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     /// The name under which they act: [`PREFIX`] and what the claim says, in small letters.
@@ -39,7 +39,7 @@ impl Person {
     /// Reads the claims of a verified token.
     ///
     /// # Errors
-    /// [`LoginError::Person`] when they do not say who somebody is, or a claim is of another type.
+    /// [`LoginError::Person`] when they do not say who someone is, or a claim is of another type.
     pub fn of(claims: &Claims, settings: &OidcSettings) -> Result<Self, LoginError> {
         let wrong = |problem: String| LoginError::Person(problem);
         let subject = claims
@@ -82,7 +82,7 @@ impl Person {
     }
 }
 
-/// An e-mail address that the provider did not verify is what somebody wrote.
+/// An e-mail address that the provider did not verify is what someone wrote.
 fn needs_verified(claims: &Claims, claim: &str) -> Result<(), LoginError> {
     let is_verified = claims.0.get("email_verified") == Some(&Value::Bool(true));
     match claim != "email" || is_verified {

@@ -1,6 +1,6 @@
 //! The pages about rights: the login, what is to be decided, and who did what.
 //!
-//! What comes in: views, and what somebody wrote into a form before. What goes out: HTML as [`super`] makes it. A secret is
+//! What comes in: views, and what someone wrote into a form before. What goes out: HTML as [`super`] makes it. A secret is
 //! never put into a page but the token of its forms, which is worth nothing without the cookie.
 
 use minijinja::context;
@@ -57,7 +57,7 @@ pub fn logged_in(name: &str, next: &str, read_at: &str) -> Result<String, miniji
     )
 }
 
-/// What somebody wrote before the page is shown again.
+/// What someone wrote before the page is shown again.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct ActForm {
     /// Why.

@@ -45,7 +45,7 @@ struct Group<'a> {
     desired: Option<u64>,
     desired_config: Option<&'a str>,
     counts: BTreeMap<&'static str, usize>,
-    /// Whether somebody should look at it.
+    /// Whether someone should look at it.
     attention: bool,
     sites: Vec<&'a AssignmentRow>,
     more: usize,
@@ -212,7 +212,7 @@ fn groups(rows: &[AssignmentRow]) -> Vec<Group<'_>> {
         }
     }
     for group in &mut found {
-        // Those that need somebody first; the order by name stays within.
+        // Those that need someone first; the order by name stays within.
         group.sites.sort_by_key(|row| match row.status.as_str() {
             "failed" => 0,
             "drifted" => 1,

@@ -217,7 +217,7 @@ pub fn problem(title: &str, text: &str, read_at: &str) -> Result<String, minijin
     page(
         include_str!("problem.html"),
         context! { here => "", read_at => Serde(read_at), title => Serde(title), text => Serde(text) },
-        // A page of somebody who is known has a way out all the same: the other pages.
+        // A page of someone who is known has a way out all the same: the other pages.
         &Shown::default(),
     )
 }

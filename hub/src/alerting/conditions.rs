@@ -73,7 +73,7 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
     Ok(all)
 }
 
-/// The gates of one environment; where they cannot be told, that is what somebody is to get to know.
+/// The gates of one environment; where they cannot be told, that is what someone is to get to know.
 fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
     let condition = |key: String, status: &str, message: String| Condition {
         kind: AlertKind::Gate,
@@ -96,7 +96,7 @@ fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
             std::iter::once(readable).chain(gates).collect()
         }
         Err(problem) => {
-            let message = format!("{problem}; sites and other environments are looked at");
+            let message = format!("{problem}; sites and other environments are checked");
             vec![condition(environment.clone(), UNREADABLE, message)]
         }
     }

@@ -1,6 +1,6 @@
 //! A hub comes back from a backup: all of it is checked, then it gets its names.
 //!
-//! What comes in: a backup, and a folder in which no hub's database is. What goes out: a hub in which gates begin anew, or
+//! What comes in: a backup, and a folder in which no hub's database is. What goes out: a hub in which gates begin again, or
 //! the folder as it was. The database is checked under another name and renamed last: what is interrupted is not a hub yet,
 //! and the same command again makes it one.
 
@@ -187,7 +187,7 @@ fn clean_up(state: &Path, key_is_ours: bool, made: &[PathBuf]) -> Result<(), Fil
         durable::remove_file(&state.join(KEY_FILE))?;
     }
     for folder in made {
-        // One that is not empty is somebody's.
+        // One that is not empty is someone's.
         if fs::remove_dir(folder).is_err() {
             break;
         }

@@ -37,7 +37,7 @@ pub(crate) struct Approve {
 
 /// Hold promotions from an environment back, on record
 ///
-/// The gate is closed until somebody withdraws the hold, or it ends. What runs on sites is not changed.
+/// The gate is closed until someone withdraws the hold, or it ends. What runs on sites is not changed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub hold --environment stage --by alice \

@@ -26,7 +26,7 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
         return Err(HubError::Refused {
             problem: "the hub's database is on a server, which has no file to make smaller".to_owned(),
             help: "autovacuum makes the space of removed reports usable again; `VACUUM FULL reports` of its administrator gives it \
-                   back, and keeps everybody waiting meanwhile"
+                   back, and keeps everyone waiting meanwhile"
                 .to_owned(),
         });
     }

@@ -18,12 +18,12 @@ const OTHER_FILES: &str = "take the files that were refused off the stick, and b
 const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
                            `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request`, `*.reports` or `*.cdx.json`";
 
-/// Take in bundles, bills of materials, enrolment requests and reports, from files or whole folders
+/// Import bundles, bills of materials, enrolment requests and reports, from files or whole folders
 ///
-/// Each is verified; of a bundle the signed index, not the content, which `outhaul inspect` and each site compare. What was taken in before is counted and does no harm. Acknowledgements for the
+/// Each is verified; of a bundle the signed index, not the content, which `outhaul inspect` and each site compare. What was imported before is counted and does no harm. Acknowledgements for the
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
 /// Exit code 4 when something was refused for its signature, 1 when for another reason, or when there was
-/// nothing to take in. A file that an earlier import refused and that did not change since is named again and changes
+/// nothing to import. A file that an earlier import refused and that did not change since is named again and changes
 /// no exit code: it was reported then, and must not hide what a later stick brings.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     of: Option<Of>,
 }
 
-/// What else can be taken in.
+/// What else can be imported.
 #[derive(Debug, clap::Subcommand)]
 enum Of {
     Explanation(explanation::Args),
@@ -106,7 +106,7 @@ fn say_errors(done: &Imported) {
     }
 }
 
-/// Why nothing was taken in, and what to do.
+/// Why nothing was imported, and what to do.
 fn nothing(done: &Imported) -> String {
     let (what, help) = match done.refused.is_empty() {
         true => ("nothing to import was found", OTHER_STICK),
@@ -174,7 +174,7 @@ fn bills(count: u64) -> String {
 fn reports_text(done: &Imported) {
     if done.reports + done.duplicates > 0 {
         print::data(&format!(
-            "{} taken in, {} known before{}",
+            "{} imported, {} already known{}",
             print::count(done.reports, "report"),
             done.duplicates,
             match done.no_longer_kept {
@@ -216,7 +216,7 @@ fn text(done: &Imported) {
     }
     if done.materials + done.known_materials > 0 {
         print::data(&format!(
-            "{} taken in, {} known before",
+            "{} imported, {} already known",
             bills(done.materials),
             done.known_materials
         ));
@@ -230,7 +230,7 @@ fn text(done: &Imported) {
             Enrolled::Rekeyed => "has a new key now",
             Enrolled::Waiting => "waits for approval",
             Enrolled::Conflict => {
-                "waits beside another request or a registered key: CONFLICT, somebody has to decide"
+                "waits beside another request or a registered key: CONFLICT: a person has to decide"
             }
         };
         print::data(&format!("site `{}` {what}", request.site));
@@ -262,7 +262,7 @@ fn text(done: &Imported) {
     }
     if is_refused("other-key") {
         print::talk(
-            "help: where a site was set up anew or its machine was replaced, compare the fingerprint with what the \
+            "help: where a site was set up again or its machine was replaced, compare the fingerprint with what the \
              machine shows, then `outhaul-hub site add REQUEST --fingerprint HEX --replace`, and import again",
         );
     }
@@ -275,12 +275,12 @@ fn text(done: &Imported) {
     }
     if done.refused.iter().any(|refused| !refused.known) {
         print::talk(if is_refused("exchanged") {
-            "help: nothing of what was refused was taken in; that a site has two reports of one number is on record where its present \
+            "help: nothing of what was refused was imported; that a site has two reports of one number is on record where its present \
                  key signed the one that was refused"
         } else if others == 0 && done.reports + done.duplicates + bills == 0 {
             "help: all of it was refused; nothing was changed"
         } else {
-            "help: what was refused changed nothing; everything else was taken in"
+            "help: what was refused changed nothing; everything else was imported"
         });
     }
     if let Some(problem) = &done.acks_problem {

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REASON", value_parser = reason)]
     plain_key: Option<String>,
     /// Begin with nothing where a hub's database is gone: every site has to be registered again, and sites number their
-    /// reports anew
+    /// reports again
     #[arg(long)]
     begin_empty: bool,
     /// Keep the data in this PostgreSQL database: `postgres://USER@HOST/NAME`, without a password, which comes from

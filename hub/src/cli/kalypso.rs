@@ -12,8 +12,8 @@ use outhaul_kalypso as kalypso;
 /// Take in Kalypso's `DeploymentDescriptor` and `Reconciler` objects, from YAML
 ///
 /// From files, and from the YAML files of folders and those below them. They are shown beside this fleet's own in Kalypso's tables (on
-/// PostgreSQL) and counted by `POST /deployment_state`; no gate counts them, because nobody signed them. What is wrong is named,
-/// and then nothing is taken in.
+/// PostgreSQL) and counted by `POST /deployment_state`; no gate counts them, because they are not signed. What is wrong is named,
+/// and then nothing is imported.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  kubectl get deploymentdescriptors,reconcilers -A -o yaml > kalypso.yaml\n  \

@@ -24,7 +24,7 @@ enum PersonCommand {
     List,
     /// End the sessions of a person, who may log in again
     #[command(
-        after_help = "To keep somebody out, take them out of the provider or of the settings first.\n\nExample:\n  outhaul-hub \
+        after_help = "To keep someone out, take them out of the provider or of the settings first.\n\nExample:\n  outhaul-hub \
                       person end oidc:alice --state hub"
     )]
     End(One),

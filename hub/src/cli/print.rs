@@ -99,7 +99,7 @@ pub(super) fn open_signing(common: &Common) -> Result<Hub, StateError> {
 
 /// Says on stderr what is odd about this machine's clock, for whoever reads or makes entries by it.
 pub(super) fn clock(hub: &mut Hub) -> Result<(), StoreError> {
-    let told = match clock::told(&mut hub.store, time::now_ms()) {
+    let told = match clock::check(&mut hub.store, time::now_ms()) {
         // What cannot be read says nothing of the clock, and keeps nobody from the rest.
         Err(error) if error.is_damage() => None,
         told => told?,

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 ///
 /// Removed are looks at what runs, steps of bundles that went well, and starts of agents. What a site's present state, a gate's
 /// decision on record, a gate's rules or an audit export needs stays, and so do decisions, orders, refusals and losses that
-/// sites reported. A report whose number was removed is known when it comes again, and is not counted anew.
+/// sites reported. A report whose number was removed is known when it comes again, and is not counted again.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-hub prune --older-than 180d --dry-run --state hub\n  outhaul-hub prune --older-than 180d \

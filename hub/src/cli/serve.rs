@@ -28,7 +28,7 @@ use crate::state::Hub;
                         0.0.0.0:8443 --tls-cert hub.crt --tls-key hub.pem --oidc oidc.yaml --state hub"
 )]
 pub(crate) struct Args {
-    /// Address and port; port 0 takes a free one, which is printed
+    /// Address and port; port 0 means a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420", value_parser = listen_address)]
     listen: SocketAddr,
     /// Certificate chain, PEM

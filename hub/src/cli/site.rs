@@ -152,7 +152,7 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
     Ok(0)
 }
 
-/// Holds the key to the fingerprint that somebody compared. A file is shown like a request that waits.
+/// Holds the key to the fingerprint that someone compared. A file is shown like a request that waits.
 fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), HubError> {
     let Err(problem) = enrol::named(checked, fingerprint) else {
         return Ok(());

@@ -12,7 +12,7 @@ use crate::state::{Hub, StateError};
 use crate::store::{AccessEntry, Session, StoreError, Token};
 use crate::time::{self, DAY_MS};
 
-/// How long a token holds unless it is said.
+/// How long a token holds unless given.
 const DEFAULT_DAYS: i64 = 90;
 
 /// Tokens of people and programs that use this hub over the network
@@ -127,7 +127,7 @@ pub(super) fn note(
     session.add_access(&entry(action, detail, now_ms))
 }
 
-/// The record of what somebody did on the hub's machine.
+/// The record of what someone did on the hub's machine.
 pub(super) fn entry(action: &str, detail: String, now_ms: i64) -> AccessEntry {
     AccessEntry {
         id: 0,

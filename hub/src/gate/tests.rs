@@ -377,7 +377,7 @@ fn closed_when_no_bundle_brings_the_commit_to_a_site() {
     world.closed("not-desired");
     let mut world = World::new().with([well("a", 3)]);
     for bundle in &mut world.bundles {
-        bundle.recipients.insert("somebody-else".into());
+        bundle.recipients.insert("someone-else".into());
     }
     world.closed("not-desired");
 }

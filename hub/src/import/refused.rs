@@ -24,7 +24,7 @@ use crate::store::{IngestRefusal, StoreError};
 const UNUSABLE: &str = "unusable-entry";
 /// The rule of a file of reports without a byte.
 pub(super) const EMPTY: &str = "empty-file";
-/// Rules about what a person can fix, on the stick or at this hub: these refusals are shown as open until somebody did.
+/// Rules about what a person can fix, on the stick or at this hub: these refusals are shown as open until someone did.
 const OPEN: [&str; 5] = ["too-many", "unknown-site", "other-key", EMPTY, UNUSABLE];
 /// Bytes of a file that make its digest, beside its size: all of a file of reports, and of a bundle more than a hub
 /// reads.

@@ -213,9 +213,9 @@ fn a_replaced_key_may_finish_its_epoch_and_start_none() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);
     take(&mut store, &[site.active(1, OLD)]);
-    let mut anew = Site::new("a", "dev", "drone");
-    anew.forget("e2");
-    let checked = enrol::check(&anew.request(), FLEET).unwrap();
+    let mut again = Site::new("a", "dev", "drone");
+    again.forget("e2");
+    let checked = enrol::check(&again.request(), FLEET).unwrap();
     let silently = store.write(|session| enrol::approve(session, &checked, false, 20));
     assert!(matches!(silently, Err(enrol::EnrolError::OtherKey { .. })));
     let rekeyed = store
@@ -223,19 +223,19 @@ fn a_replaced_key_may_finish_its_epoch_and_start_none() {
         .unwrap();
     assert_eq!(rekeyed, Enrolled::Rekeyed);
 
-    let done = take(&mut store, &[site.active(2, OLD), anew.active(3, NEW)]);
+    let done = take(&mut store, &[site.active(2, OLD), again.active(3, NEW)]);
     assert_eq!((done.accepted, done.refused_lines), (2, 0));
     site.forget("e3");
     assert_eq!(
         take(&mut store, &[site.active(9, OLD)]).refused[0].rule,
         "retired-key"
     );
-    anew.forget("e1");
-    anew.next = 3;
-    anew.previous = Some(outhaul_bundle::Digest::of(b"?"));
+    again.forget("e1");
+    again.next = 3;
+    again.previous = Some(outhaul_bundle::Digest::of(b"?"));
     // The newest key may go on with an epoch, but only with the very chain that is on record.
     assert_eq!(
-        take(&mut store, &[anew.active(9, OLD)]).refused[0].rule,
+        take(&mut store, &[again.active(9, OLD)]).refused[0].rule,
         "exchanged"
     );
     let states = store.read(|session| session.site_states()).unwrap();

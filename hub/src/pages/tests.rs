@@ -68,7 +68,7 @@ pub(super) fn varied_store() -> Store {
     };
     let hostile = "<script>alert('x')</script>";
     let mut reported = drifted.event(2, NEW, G::Active, C::Drifted);
-    reported.assignments[0].message = format!("somebody changed {hostile}");
+    reported.assignments[0].message = format!("someone changed {hostile}");
     reported.assignments[1].status = C::Compliant;
     let mut broken = failed.event(2, NEW, G::Failed, C::Failed);
     broken.message = "task `install package` failed: no space left on device".into();

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a request with a token, with the cookie of a session (of a token or of a person), or with neither. What goes out: the answer of
 //! whoever is to answer, or a refusal. What is not listed as open needs a login to be read, so that a new page is closed
-//! until somebody opens it. Each answer leaves with headers that let a browser run and frame nothing.
+//! until someone opens it. Each answer leaves with headers that let a browser run and frame nothing.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl Visitor {
         }
     }
 
-    /// Somebody whom the identity provider names; with a session, what it allows and its secret.
+    /// Someone whom the identity provider names; with a session, what it allows and its secret.
     pub(super) fn person(session: Option<(String, Scopes, SessionSecret)>, peer: String) -> Self {
         let mut visitor = Self::stranger(peer);
         visitor.is_person = true;
@@ -117,7 +117,7 @@ impl Visitor {
         Err(Problem::new(StatusCode::FORBIDDEN, text))
     }
 
-    /// The answer to a document that breaks a rule; that somebody sent it is on record. `kind` is what it is, `rule` the rule.
+    /// The answer to a document that breaks a rule; that someone sent it is on record. `kind` is what it is, `rule` the rule.
     pub(super) async fn refused(
         &self,
         shared: &Arc<Shared>,
@@ -134,7 +134,7 @@ impl Visitor {
         let write = Some(path.to_owned());
         shared.turned_away(entry, status, write).await;
         let answer = ErrorAnswer {
-            error: format!("this was not taken: {why}"),
+            error: format!("this was not accepted: {why}"),
             rule: Some(rule.to_owned()),
         };
         (status, Extension(NothingToRecord), Json(answer)).into_response()
@@ -255,7 +255,7 @@ pub(super) async fn guard(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NothingToRecord;
 
-/// Puts on record that what somebody sent was too large, or not what is taken there, unless whoever answered did.
+/// Puts on record that what someone sent was too large, or not what is taken there, unless whoever answered did.
 async fn with_refusal_on_record(
     shared: &Arc<Shared>,
     visitor: &Visitor,

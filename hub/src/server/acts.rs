@@ -169,7 +169,7 @@ async fn form(
     shown(&shared, &visitor, (act, Filled::default()), now_ms).await
 }
 
-/// What somebody wrote before the page is shown again.
+/// What someone wrote before the page is shown again.
 #[derive(Debug, Default)]
 struct Filled {
     reason: String,

@@ -125,7 +125,7 @@ pub(super) async fn take(
     let now_ms = time::now_ms();
     let document = VulnerabilityDocument::read(bytes, now_ms).map_err(|why| {
         let text = format!(
-            "this was not taken: {why}; {}",
+            "this was not accepted: {why}; {}",
             VulnerabilityDocument::EXPECTED
         );
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text)

@@ -114,8 +114,8 @@ struct Health {
     security(()),
     summary = "Does this hub work",
     responses(
-        (status = 200, description = "It answers and takes in", body = Health),
-        (status = 503, description = "It answers, and takes nothing in", body = Health),
+        (status = 200, description = "It answers and accepts", body = Health),
+        (status = 503, description = "It answers, and accepts nothing", body = Health),
     )
 )]
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
@@ -403,7 +403,7 @@ mod tests {
         assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
     }
 
-    /// `OUTHAUL_WRITE_OPENAPI=1` writes it anew.
+    /// `OUTHAUL_WRITE_OPENAPI=1` writes it again.
     #[test]
     fn the_document_that_is_checked_in_is_that_of_these_calls() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");

@@ -125,7 +125,7 @@ pub(super) async fn gate(
     let decided = decided?;
     let (question, decision, known, (step, less)) = decided.map_err(bad)?;
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
-    // somebody may later take for evidence.
+    // someone may later take for evidence.
     let recorded = caller.is_some() && known;
     let answer = GateAnswer {
         decision,

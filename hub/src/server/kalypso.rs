@@ -62,7 +62,7 @@ pub(super) struct Subscriber {
     path = "/deployment_state",
     tag = "gate",
     summary = "How many subscribers have a commit",
-    description = "As Kalypso's observability hub answers it, over what was imported from there and the sites of this fleet. A pipeline of Outhaul asks the gate instead, which is closed where nobody answers.",
+    description = "As Kalypso's observability hub answers it, over what was imported from there and the sites of this fleet. A pipeline of Outhaul asks the gate instead, which is closed where no answer comes.",
     request_body(content = DeploymentStateQuery, content_type = "application/json", description = "16 KiB at most"),
     responses(
         (status = 200, description = "The counts", body = DeploymentStateAnswer),

@@ -67,7 +67,7 @@ impl Meter {
         change(lock(&self.pushes).get_or_insert_default());
     }
 
-    /// The numbers, read now, or by somebody else while this waited.
+    /// The numbers, read now, or by someone else while this waited.
     pub(super) fn read(&self) -> Result<Arc<Numbers>, HubError> {
         let asked_ms = time::now_ms();
         let mut store = lock(&self.store);

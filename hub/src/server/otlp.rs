@@ -66,10 +66,10 @@ fn repeat(shared: &Shared, settings: &OtlpSettings, resource: &Resource, stop: &
             None => {}
             Some(PushChange::Began(problem)) => tracing::warn!(
                 problem,
-                "metrics are not taken by the collector; nothing else waits for it, and it is tried again until it does"
+                "the collector does not accept metrics; nothing else waits for it, and it is tried again until it does"
             ),
             Some(PushChange::Ended(missed)) => {
-                tracing::info!(missed, "metrics are taken by the collector again");
+                tracing::info!(missed, "the collector accepts metrics again");
             }
         }
         let asked = match result {

@@ -381,7 +381,7 @@ async fn access(
     Ok(html_of(html.await?))
 }
 
-/// A name as somebody wrote it in an address, cut where it is not one.
+/// A name as someone wrote it in an address, cut where it is not one.
 fn cut(name: &str) -> String {
     name.chars().take(LONGEST).collect()
 }

@@ -80,8 +80,8 @@ async fn begin(
 
 /// The login's page, with why nobody was logged in.
 fn refused(shared: &Shared, headers: &HeaderMap, next: &str, error: &LoginError) -> Page {
-    let is_said = |oidc: &Arc<Oidc>| oidc.is_said(time::now_ms());
-    if shared.oidc.as_ref().is_some_and(is_said) {
+    let should_log = |oidc: &Arc<Oidc>| oidc.should_log(time::now_ms());
+    if shared.oidc.as_ref().is_some_and(should_log) {
         tracing::warn!(%error, "nobody was logged in by the identity provider");
     }
     let status = match error.is_of_the_provider() {
@@ -209,7 +209,7 @@ async fn begun(
             .record(entry(format!("{of}: no scope"), false))
             .await?;
         return Ok(Err(format!(
-            "The provider knows you as `{}`, and this hub's settings give you nothing: ask whoever runs the hub to grant a scope \
+            "The provider knows you as `{}`, and this hub's settings give you nothing: ask the hub's operator to grant a scope \
              to a group that you are in, or to your address.",
             person.name
         )));
@@ -226,7 +226,7 @@ async fn begun(
     let (digest, ends_ms) = (secret.digest(), now_ms + settings.session_ms());
     let (done, taken, other) = (
         entry(format!("{of}, scopes {scopes}"), true),
-        entry(format!("{of}: the name is somebody else's"), false),
+        entry(format!("{of}: the name is someone else's"), false),
         entry(format!("{of}: the account has another name here"), false),
     );
     let login = shared.change(move |hub| {
@@ -248,7 +248,7 @@ async fn begun(
             person.name
         )),
         PersonLogin::NameTaken => Err(format!(
-            "The name `{}` is somebody else's at this hub: the provider gave it to another account before. Whoever runs the hub \
+            "The name `{}` is someone else's at this hub: the provider gave it to another account before. Whoever runs the hub \
              sees who, and frees it, with `outhaul-hub person list` and `outhaul-hub person forget {}`.",
             person.name, person.name
         )),

@@ -126,13 +126,13 @@ impl Question for GateQuery {
 }
 
 /// What is answered when the database is no longer where it was.
-pub(super) const GONE: &str = "the hub's database was removed or replaced: nothing is taken in or acknowledged; keep \
+pub(super) const GONE: &str = "the hub's database was removed or replaced: nothing is accepted or acknowledged; keep \
                                what you have and send it again later";
 /// What is answered when the database is damaged.
-pub(super) const DAMAGED: &str = "the hub's database is damaged: it is only read, nothing is taken in or acknowledged, and every gate is \
+pub(super) const DAMAGED: &str = "the hub's database is damaged: it is only read, nothing is accepted or acknowledged, and every gate is \
                                   closed; keep what you have, and have the hub brought back from a backup";
 /// What is answered when the database's server does not.
-const NO_SERVER: &str = "the hub's database server does not answer: nothing is taken in or acknowledged; keep what you \
+const NO_SERVER: &str = "the hub's database server does not answer: nothing is accepted or acknowledged; keep what you \
                          have and send it again later";
 /// A question without parameters.
 #[derive(Debug, serde::Deserialize)]

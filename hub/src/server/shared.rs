@@ -225,7 +225,7 @@ impl Shared {
             tick.tick().await;
             if !self.in_place() {
                 tracing::error!(
-                    "the hub's database was removed or replaced: nothing more is taken in or acknowledged, and the hub ends"
+                    "the hub's database was removed or replaced: nothing more is accepted or acknowledged, and the hub ends"
                 );
                 tokio::time::sleep(ANSWERED_FOR).await;
                 return;
@@ -254,7 +254,7 @@ impl Shared {
                 .liveness
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            let odd = clock::told(&mut store, time::now_ms())?;
+            let odd = clock::check(&mut store, time::now_ms())?;
             shared.clock_log.look(odd.as_ref());
             Ok(odd)
         })
@@ -347,7 +347,7 @@ impl Shared {
         let free = durable::free_bytes(&self.state)?;
         if free < LEAST_FREE_BYTES {
             return Ok(Some(format!(
-                "{free} bytes are free on the disk of the hub's state folder, which is too few to take reports in; free some space"
+                "{free} bytes are free on the disk of the hub's state folder, which is too little to accept reports; free some space"
             )));
         }
         if !self.write_failed.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
 //! Whether a folder was a hub's of which the database is gone.
 //!
 //! What comes in: a state folder. What goes out: what is left of a hub there, so that no command takes it for a folder in
-//! which nothing ever was; and what is left put aside, where somebody begins with nothing on purpose. It removes nothing
+//! which nothing ever was; and what is left put aside, where someone begins with nothing on purpose. It removes nothing
 //! that holds reports.
 
 use std::fs;

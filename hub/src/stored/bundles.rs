@@ -26,7 +26,7 @@ pub(super) fn file(path: &str, text: &str) -> File {
     }
 }
 
-/// A bundle of which the first assignment has these files; its index is kept unless it is said otherwise.
+/// A bundle of which the first assignment has these files; its index is kept unless given otherwise.
 pub(crate) fn bundle(
     store: &mut Store,
     (environment, number, commit): (&str, u64, &str),

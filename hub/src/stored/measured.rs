@@ -115,7 +115,7 @@ fn a_site_that_never_reported_is_not_behind_but_one_of_which_nothing_is_known() 
     add_bundles(&mut store);
     let bundles = |store: &mut Store| measured(store, NOW).bundles;
     let of = |environment: &str, word| (environment.to_owned(), word);
-    // Of `qa` no bundle is on record: that is said first, because somebody has to bring one.
+    // Of `qa` no bundle is on record: that is said first, because someone has to bring one.
     let expected = BTreeMap::from([(of("dev", "never"), 1), (of("qa", "unknown"), 1)]);
     assert_eq!(bundles(&mut store), expected);
     let batch = Batch {

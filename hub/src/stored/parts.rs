@@ -85,7 +85,7 @@ fn an_old_part_is_dropped_whole_and_what_is_kept_of_it_stays_readable() {
     lines.extend(new);
     assert_eq!(readable(&mut store, "a", &lines).len(), 65);
 
-    // Somebody reads a long list: the part stays for the next time, and everybody goes on.
+    // Someone reads a long list: the part stays for the next time, and everyone goes on.
     let reader = open(&address);
     reader
         .connection()

@@ -28,7 +28,7 @@ fn one_account_is_one_person_whatever_the_provider_calls_it_later() {
     let done = store.write(|s| s.begin_person_session("s2", &renamed, (10, 40)));
     assert_eq!(done.unwrap(), PersonLogin::OtherName("oidc:ann".to_owned()));
     assert_eq!(store.read(|s| s.people(10)).unwrap().len(), 1);
-    // Another provider may call somebody the same.
+    // Another provider may call someone the same.
     let elsewhere = PersonSession {
         issuer: "https://other.example".to_owned(),
         ..renamed
@@ -82,7 +82,7 @@ fn a_name_is_the_first_person_s_until_it_is_forgotten() {
     assert!(begins(&mut store, "s1", &person("7"), (10, 40)));
     assert!(
         !begins(&mut store, "s2", &person("8"), (11, 40)),
-        "somebody else"
+        "someone else"
     );
     let elsewhere = PersonSession {
         issuer: "https://other.example".to_owned(),

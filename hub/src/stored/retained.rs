@@ -226,7 +226,7 @@ proptest! {
                 .unwrap();
             prop_assert_eq!(kept, reported);
         }
-        // None is counted anew, in whatever order they come again.
+        // None is counted again, in whatever order they come again.
         let again = import(&mut store, &lines, 2_000);
         prop_assert_eq!(again.accepted, 0);
         prop_assert_eq!(again.refused_lines, refused);

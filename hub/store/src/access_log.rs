@@ -80,7 +80,7 @@ impl Session<'_> {
             ],
         )?;
         if !entry.allowed {
-            // What strangers cause takes the place of nothing that is known of somebody by name.
+            // What strangers cause takes the place of nothing that is known of someone by name.
             let of = if entry.who.is_empty() { "=" } else { "<>" };
             let text = format!(
                 "DELETE FROM access_log WHERE allowed = 0 AND who {of} '' AND id <=

@@ -210,15 +210,15 @@ impl Session<'_> {
         rows.into_iter().collect()
     }
 
-    /// Whether somebody said that the clock was ahead.
+    /// Whether someone said that the clock was ahead.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn has_said_of_clock(&self) -> Result<bool, StoreError> {
+    pub fn has_clock_statement(&self) -> Result<bool, StoreError> {
         Ok(!self.acts_of(ActKind::Clock)?.is_empty())
     }
 
-    /// Whether somebody said that the signed text of a report is lost.
+    /// Whether someone said that the signed text of a report is lost.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(add(&outcome("a", Passed, "ci", 60_999)), 1);
         assert_eq!(add(&outcome("a", Passed, "ci", 61_000)), 2);
         assert_eq!(add(&outcome("a", Passed, "ci", 60_999)), 3, "put back");
-        // After another outcome, or another's, or once it is withdrawn, it is said anew.
+        // After another outcome, or another's, or once it is withdrawn, it is said again.
         assert_eq!(add(&outcome("a", Failed, "ci", 61_000)), 4);
         assert_eq!(add(&outcome("a", Passed, "ci", 61_001)), 5);
         assert_eq!(add(&outcome("b", Passed, "ci", 61_001)), 6);

@@ -1,4 +1,4 @@
-//! Advisories and statements about exploitability, as somebody imported them.
+//! Advisories and statements about exploitability, as someone imported them.
 //!
 //! What comes in: documents that were read, with who brought them. What goes out: the same. An advisory that comes again takes the
 //! place of the one before; a document of statements is kept by its digest. What they mean is not decided here.

@@ -71,7 +71,7 @@ impl Session<'_> {
         Ok(Some(rows.collect::<Result<_, _>>()?))
     }
 
-    /// Whether somebody looked at what is as new as `read_ms`, or newer.
+    /// Whether someone looked at what is as new as `read_ms`, or newer.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.

@@ -37,7 +37,7 @@ pub struct NewConflict<'a> {
     pub received_ms: i64,
 }
 
-/// Where a report that somebody names by its digest is.
+/// Where a report that someone names by its digest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedReport {
     /// Its digest.

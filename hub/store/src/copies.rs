@@ -2,7 +2,7 @@
 //!
 //! What comes in: an open store and a file to copy it to; or a file that claims to be such a copy. What goes out: a copy of
 //! one moment, also while a server writes; or what is wrong with the file. Nothing of a file is trusted before its
-//! schema is the very one that this program makes: no trigger, view or table of somebody else is ever run.
+//! schema is the very one that this program makes: no trigger, view or table of someone else is ever run.
 
 use std::path::Path;
 use std::time::Duration;

@@ -165,7 +165,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn mark_taken_back(&self, role: &str, keys: &BTreeSet<String>) -> Result<(), StoreError> {
+    pub fn mark_withdrawn(&self, role: &str, keys: &BTreeSet<String>) -> Result<(), StoreError> {
         let mut query = self
             .db
             .prepare_cached("SELECT number, signers, taken_back FROM bundles WHERE role = $1")?;

@@ -66,7 +66,7 @@ fn part_at(received_ms: i64) -> i64 {
 
 impl Session<'_> {
     /// The part for envelopes that were received at a moment, made where it is not there, and the one after it. `None` where
-    /// envelopes lie in the rows of their reports: in a file, and on a server whose tables belong to somebody else.
+    /// envelopes lie in the rows of their reports: in a file, and on a server whose tables belong to someone else.
     pub(super) fn part_for(&self, received_ms: i64) -> Result<Option<i64>, StoreError> {
         if !self.db.is_server() {
             return Ok(None);
@@ -84,7 +84,7 @@ impl Session<'_> {
         Ok(Some(part))
     }
 
-    /// Whether this user may make parts on a server, and drop those that are its own: not where the tables belong to somebody else.
+    /// Whether this user may make parts on a server, and drop those that are its own: not where the tables belong to someone else.
     fn may_make_parts(&self) -> Result<bool, StoreError> {
         let text =
             "SELECT pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE')
@@ -293,7 +293,7 @@ impl Session<'_> {
 
 impl Store {
     /// Drops the parts of envelopes that were all received before a moment, after what is still on record of them was moved, a bounded
-    /// number in each transaction, with a pause after each. One that somebody reads for long stays for the next time. Where
+    /// number in each transaction, with a pause after each. One that someone reads for long stays for the next time. Where
     /// this user may not drop a part, only envelopes without a report are removed from it. Nothing in a file.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ pub use materials::{BillSummary, RunningBundle, SiteBundle};
 pub use moving::{MOVED, Moved};
 pub use open::Store;
 pub use orders::Carrier;
-pub use outcomes::{SiteOrder, TakenSlip};
+pub use outcomes::{AcceptedSlip, SiteOrder};
 pub use outhaul_gate::facts::{
     Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment,
     ObservedAssignments, Restored, Running, Signed, SiteState,

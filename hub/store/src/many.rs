@@ -26,7 +26,7 @@ pub struct KnownEpoch {
     pub is_last: bool,
     /// Whether no other one is.
     pub is_only: bool,
-    /// When somebody chose another machine than the one that reports under it, milliseconds since 1970.
+    /// When someone chose another machine than the one that reports under it, milliseconds since 1970.
     pub set_aside_ms: Option<i64>,
 }
 

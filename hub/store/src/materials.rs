@@ -1,7 +1,7 @@
 //! What bundles and their images hold: bills of materials, by the digests that signed indexes list. Statements that bundles carry are
 //! listed beside them.
 //!
-//! What comes in: the bills that a bundle's index lists, and their contents, once somebody has compared their digests. What goes out:
+//! What comes in: the bills that a bundle's index lists, and their contents, once someone has compared their digests. What goes out:
 //! the components of a name, and what is known of a bundle. A bill on record never changes; one that several bundles
 //! carry is kept once.
 

@@ -115,7 +115,7 @@ impl Store {
         self.is_unchecked = true;
     }
 
-    /// Writes until it meets damage: for a server, which would keep everybody waiting while it looks at a large file.
+    /// Writes until it meets damage: for a server, which would keep everyone waiting while it looks at a large file.
     pub fn write_until_damage_is_met(&mut self) {
         self.is_unchecked = false;
     }
@@ -123,7 +123,7 @@ impl Store {
     /// That the file is not damaged, as far as is known; looked at once where it is to be.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`], or [`StoreError`] when it cannot be looked at.
+    /// [`StoreError::Damaged`], or [`StoreError`] when it cannot be read.
     pub fn refuse_damaged(&mut self) -> Result<(), StoreError> {
         if let (true, Connection::Sqlite(db)) = (self.is_unchecked, &self.connection) {
             self.damage = soundness::damage(db)?;

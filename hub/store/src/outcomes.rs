@@ -23,7 +23,7 @@ pub struct SiteOrder {
     pub carrier: Option<OrderCarrier>,
     /// What the site reported about it.
     pub reported: Option<ReportedOutcome>,
-    /// Whether a later approval is for another enrolment of the site: it was enrolled anew.
+    /// Whether a later approval is for another enrolment of the site: it was enrolled again.
     pub is_void: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct ReportedOutcome {
 
 /// The last freshness slip that a site took.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TakenSlip {
+pub struct AcceptedSlip {
     /// Its file's name, or the name of a typed one.
     pub source: String,
     /// The signed time that it brought, milliseconds since 1970.
@@ -138,7 +138,7 @@ impl Session<'_> {
     pub fn last_slips(
         &self,
         page: SitePage<'_>,
-    ) -> Result<BTreeMap<String, TakenSlip>, StoreError> {
+    ) -> Result<BTreeMap<String, AcceptedSlip>, StoreError> {
         let text = format!(
             "{CHOSEN} SELECT site, source, issued_ms, bundle_number, received_ms FROM (
                 SELECT t.site, t.source, t.issued_ms, t.bundle_number, r.received_ms,
@@ -152,7 +152,7 @@ impl Session<'_> {
         );
         let mut query = self.db.prepare_cached(&text)?;
         let rows = query.query_map(page.bounds(), |row| {
-            let slip = TakenSlip {
+            let slip = AcceptedSlip {
                 source: row.get(1)?,
                 issued_ms: row.get(2)?,
                 bundle: from_sql(row.get(3)?),

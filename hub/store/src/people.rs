@@ -1,7 +1,7 @@
 //! People who log in at an identity provider: whose name is whose, and their sessions.
 //!
 //! What comes in: names, what the provider calls these people, and digests. What goes out: who a session is of, as long as it
-//! holds. A name belongs to the first who had it: somebody else whom the provider calls the same later does not get it. What the
+//! holds. A name belongs to the first who had it: someone else whom the provider calls the same later does not get it. What the
 //! kept facts allow is not known here, and no session's secret is ever stored.
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::db::{DbError, OptionalExtension as _, Row, params};
 use super::tokens::MAX_SESSIONS;
 use super::{Session, StoreError};
 
-/// Somebody who logged in at the provider.
+/// Someone who logged in at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnownPerson {
     /// The name under which they act.
@@ -158,7 +158,7 @@ impl Session<'_> {
         Ok(query.query_row(bounds, read).optional()?)
     }
 
-    /// Everybody who logged in, by name, with the sessions that hold at `now_ms`.
+    /// Everyone who logged in, by name, with the sessions that hold at `now_ms`.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.

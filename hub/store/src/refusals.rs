@@ -2,7 +2,7 @@
 //!
 //! What comes in: refusals with their reason, one by one or counted. What goes out: the rows, the newest first. They
 //! are bounded, because anybody who reaches the hub can cause one; what the network sends does not push out what
-//! somebody imported.
+//! someone imported.
 
 use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::{Session, StoreError, from_sql, to_sql};
 /// Rows kept of what came over the network, where anybody can cause one: enough to see an attack, too few to fill a
 /// disk.
 const MAX_NETWORK_REFUSALS: i64 = 500;
-/// Rows kept of what somebody imported: what the network sends does not push them out.
+/// Rows kept of what someone imported: what the network sends does not push them out.
 const MAX_FILE_REFUSALS: i64 = 500;
 /// Refused files that are remembered.
 const MAX_REFUSED_FILES: i64 = 10_000;

@@ -1,7 +1,7 @@
 //! Under which numbering a machine reports whose reports were refused.
 //!
 //! What comes in: a report that was refused as contradicting. What goes out: the numbering that has the same event with the same times: what
-//! waits at a site goes to the hub again when its reports are numbered anew, so only that machine has it. It decides nothing.
+//! waits at a site goes to the hub again when its reports are renumbered, so only that machine has it. It decides nothing.
 
 use outhaul_bundle::report::Report;
 use outhaul_signer::Envelope;

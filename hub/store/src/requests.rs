@@ -14,21 +14,21 @@ const MAX_REJECTED: i64 = 10_000;
 /// How a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestOrigin<'a> {
-    /// `network`, where anybody can send one, or `file`, where somebody imported it.
+    /// `network`, where anybody can send one, or `file`, where someone imported it.
     pub lane: &'static str,
     /// The peer's address; empty for a file.
     pub peer: &'a str,
 }
 
 impl RequestOrigin<'_> {
-    /// Somebody with access to this machine brought it.
+    /// Someone with access to this machine brought it.
     pub const FILE: RequestOrigin<'static> = RequestOrigin {
         lane: "file",
         peer: "",
     };
 }
 
-/// A request that waits for somebody to approve or reject it.
+/// A request that waits for someone to approve or reject it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingRequest {
     /// The site's name.

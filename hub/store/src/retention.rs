@@ -78,7 +78,7 @@ pub struct OldReports {
     pub before_ms: i64,
     /// The highest number of each numbering that was received before all of them.
     pub(super) highest_before: BTreeMap<i64, u64>,
-    /// Whether two machines reported with its key, or somebody chose between them: then its reports are evidence.
+    /// Whether two machines reported with its key, or someone chose between them: then its reports are evidence.
     pub is_contested: bool,
     /// Whether it was registered once only and no order moves it: gates of other environments never asked it then.
     pub registered_once: bool,
@@ -267,7 +267,7 @@ impl Session<'_> {
         Ok(query.query_row(params![site], |row| row.get(0))?)
     }
 
-    /// Whether two machines reported with the key of a site, or somebody chose between them.
+    /// Whether two machines reported with the key of a site, or someone chose between them.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.

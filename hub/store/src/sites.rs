@@ -1,6 +1,6 @@
 //! Sites and their keys.
 //!
-//! What comes in: enrolments that somebody approved. What goes out: registrations and keys. A key is
+//! What comes in: enrolments that someone approved. What goes out: registrations and keys. A key is
 //! never exchanged silently: a new one is a new generation, and the old one stays on record.
 
 use super::db::{DbError, OptionalExtension as _, Row, params};

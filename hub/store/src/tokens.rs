@@ -21,7 +21,7 @@ pub struct Token {
     pub added_by: String,
     /// When it ends by itself; `None`: never.
     pub expires_ms: Option<i64>,
-    /// When somebody took it away.
+    /// When someone took it away.
     pub revoked_ms: Option<i64>,
 }
 

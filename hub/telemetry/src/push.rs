@@ -79,7 +79,7 @@ pub fn push(settings: &OtlpSettings, body: &[u8]) -> PushResult {
     let result = sent(settings, body, &headers);
     result.map_or_else(
         |problem| PushResult::Failed { problem },
-        |answer| judged(answer, &headers),
+        |answer| push_result(answer, &headers),
     )
 }
 
@@ -106,7 +106,7 @@ fn sent(settings: &OtlpSettings, body: &[u8], headers: &[Header]) -> Result<Resp
     request.send_bytes(body).map_err(|error| error.problem())
 }
 
-fn judged(answer: Response, headers: &[Header]) -> PushResult {
+fn push_result(answer: Response, headers: &[Header]) -> PushResult {
     let (status, text) = (answer.status(), answer.status_text());
     let wait = match status {
         // Only a whole answer says that all of it was taken: one that breaks off may be the beginning of one that says otherwise.
@@ -196,7 +196,7 @@ fn taken(said: &[u8], headers: &[Header]) -> PushResult {
     let Some(answer) = answer.filter(|_| is_object) else {
         let said = without(String::from_utf8_lossy(said).into_owned(), headers);
         let problem = format!(
-            "what answered is no collector: it is not the JSON of one{}",
+            "what answered is not a collector: it is not the JSON of one{}",
             quoted(&said)
         );
         return PushResult::Failed { problem };

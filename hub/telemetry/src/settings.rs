@@ -1,7 +1,7 @@
 //! Where metrics are pushed to, and with which headers.
 //!
 //! What comes in: an address, and a file with one header a line. What goes out: [`OtlpSettings`], or what is wrong. The file is checked
-//! when the hub starts and read anew for each push, so that a new token needs no restart; what it holds is in no message.
+//! when the hub starts and read again for each push, so that a new token needs no restart; what it holds is in no message.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What somebody is about to decide, and which sites it concerns.
+//! What someone is about to decide, and which sites it concerns.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct ActView {
     pub environment: Option<String>,
     /// How that environment's gates stand, and where its promotions lead; `None` where nothing of it is known.
     pub board: Option<Board>,
-    /// A digest of what it concerns: another one, and somebody has to look again.
+    /// A digest of what it concerns: another one, and someone has to look again.
     pub seen: String,
     /// When this was read, RFC 3339.
     pub read_at: String,

@@ -111,7 +111,7 @@ pub fn of_advisory(
         affected,
         unknown,
         not_affected,
-        bundles: told_bundles(bundles),
+        bundles: noteworthy_bundles(bundles),
         sites,
         more,
         read_at: time::rfc3339(now_ms),
@@ -394,7 +394,7 @@ impl Worked {
 
 fn shown_author(author: &str) -> &str {
     match author {
-        "" => "somebody",
+        "" => "someone",
         author => author,
     }
 }
@@ -431,7 +431,7 @@ fn site_without_bundle(site: &SiteBundle) -> AffectedSite {
 }
 
 /// Those of which there is something to say, the affected ones first.
-fn told_bundles(worked: BTreeMap<RunningBundle, Worked>) -> Vec<AffectedBundle> {
+fn noteworthy_bundles(worked: BTreeMap<RunningBundle, Worked>) -> Vec<AffectedBundle> {
     let mut all: Vec<AffectedBundle> = worked
         .into_iter()
         .map(|(running, worked)| {

@@ -96,7 +96,7 @@ impl Board {
         let mut steps = Vec::new();
         let mut problem = None;
         if let Some(commit) = &commit {
-            let decided = told(gates(session, environment, commit, now_ms))?;
+            let decided = readable(gates(session, environment, commit, now_ms))?;
             let decisions = decided.unwrap_or_else(|why| {
                 problem = Some(why);
                 Vec::new()
@@ -164,7 +164,7 @@ impl Environments {
         let mut leads = BTreeMap::new();
         for name in &names {
             // Rules that cannot be read lead nowhere; the environment itself says so.
-            let steps = told(session.step_rules(name))?.unwrap_or_default();
+            let steps = readable(session.step_rules(name))?.unwrap_or_default();
             let to = steps.into_iter().map(|step| step.to);
             leads.insert(name.clone(), to.collect::<Vec<_>>());
         }
@@ -203,7 +203,7 @@ fn in_order(names: &[String], leads: &BTreeMap<String, Vec<String>>) -> Vec<Stri
 pub type GatesOf = (String, Result<Vec<Decision>, String>);
 
 /// A value of one environment; or why it cannot be read, which says nothing of the others. That the store fails is an error.
-fn told<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+fn readable<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match read {
         Ok(value) => Ok(Ok(value)),
         Err(error @ StoreError::Corrupt { .. }) => Ok(Err(format!(
@@ -226,7 +226,7 @@ pub fn gates_of_each(session: &Session<'_>, now_ms: i64) -> Result<Vec<GatesOf>,
             None => Ok(Vec::new()),
             Some(commit) => gates(session, &name, &commit, now_ms),
         };
-        all.push((name, told(decided)?));
+        all.push((name, readable(decided)?));
     }
     Ok(all)
 }

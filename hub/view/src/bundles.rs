@@ -230,7 +230,7 @@ pub(crate) fn rows(
         };
         let places = session.places_of_bundle(of_stream(bundle), sites)?;
         let earlier = before.as_ref().map(|(number, read)| (*number, read));
-        rows.push(row(bundle, &now, earlier, counted(&places)));
+        rows.push(row(bundle, &now, earlier, count_sites(&places)));
         read = before.map(|(_, read)| read);
     }
     Ok(rows)
@@ -333,7 +333,7 @@ pub(crate) fn of_stream(bundle: &BundleOnRecord) -> BundleOfStream<'_> {
     }
 }
 
-pub(crate) fn counted(places: &BTreeMap<BundlePlace, u64>) -> BundleSites {
+pub(crate) fn count_sites(places: &BTreeMap<BundlePlace, u64>) -> BundleSites {
     let at = |place| places.get(&place).copied().unwrap_or(0);
     BundleSites {
         all: places.values().sum(),

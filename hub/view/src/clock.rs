@@ -37,7 +37,7 @@ pub fn problem(store: &mut Store, now_ms: i64) -> Result<Option<Implausible>, St
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
-pub fn told(store: &mut Store, now_ms: i64) -> Result<Option<Odd>, StoreError> {
+pub fn check(store: &mut Store, now_ms: i64) -> Result<Option<Odd>, StoreError> {
     if let Some(problem) = problem(store, now_ms)? {
         return Ok(Some(Odd {
             text: problem.to_string(),
@@ -117,14 +117,14 @@ mod tests {
             };
             store.write(|session| session.add_access(&entry)).unwrap();
         };
-        assert_eq!(told(&mut store, NOW_MS).unwrap(), None);
+        assert_eq!(check(&mut store, NOW_MS).unwrap(), None);
         add(&mut store, NOW_MS);
-        assert_eq!(told(&mut store, NOW_MS).unwrap(), None);
+        assert_eq!(check(&mut store, NOW_MS).unwrap(), None);
         // Two machines that use one database are never together to the second.
-        assert_eq!(told(&mut store, NOW_MS - 30_000).unwrap(), None);
+        assert_eq!(check(&mut store, NOW_MS - 30_000).unwrap(), None);
         let back_ms = NOW_MS - 3_600_000;
         for _ in 0..3 {
-            let odd = told(&mut store, back_ms).unwrap().unwrap();
+            let odd = check(&mut store, back_ms).unwrap().unwrap();
             assert!(!odd.is_implausible);
             let begin = "this machine's clock shows 2027-01-15T07:00:00Z, before an entry on record of 2027-01-15T08:00:00Z";
             assert!(odd.text.starts_with(begin), "{}", odd.text);

@@ -146,7 +146,7 @@ impl Comparison {
             return Ok(Err(environments));
         }
         let streams = session.streams_on_record()?;
-        // One cluster type may have had several streams, each with its signing role: a stream that was begun anew.
+        // One cluster type may have had several streams, each with its signing role: a stream that was begun again.
         let of_side = |side: &str| -> BTreeMap<&str, Vec<&StreamOnRecord>> {
             let mut found: BTreeMap<&str, Vec<&StreamOnRecord>> = BTreeMap::new();
             for one in streams.iter().filter(|one| one.environment == side) {

@@ -57,8 +57,8 @@ pub use site::{SiteView, TimelineBefore, TimelineRow};
 use outhaul_gate::Decision;
 use outhaul_gate::time;
 use outhaul_store::{
-    Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored, Session,
-    SiteOrder, SitePage, SiteRefusal, SiteState, Store, StoreError, TakenSlip,
+    AcceptedSlip, Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored,
+    Session, SiteOrder, SitePage, SiteRefusal, SiteState, Store, StoreError,
 };
 
 /// Sites read at once where all are.
@@ -80,7 +80,7 @@ pub struct Reading {
     /// The orders of each site's present enrolment.
     pub orders: BTreeMap<String, Vec<SiteOrder>>,
     /// The last freshness slip that each site took.
-    pub slips: BTreeMap<String, TakenSlip>,
+    pub slips: BTreeMap<String, AcceptedSlip>,
     /// Approvals, waivers and deferrals that were not withdrawn.
     pub acts: Vec<Act>,
     /// When the hub was restored last.

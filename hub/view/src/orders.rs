@@ -7,7 +7,7 @@ use outhaul_bundle::Instruction;
 use serde::Serialize;
 
 use outhaul_gate::time;
-use outhaul_store::{SiteOrder, TakenSlip};
+use outhaul_store::{AcceptedSlip, SiteOrder};
 
 /// One order of a site's present enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -25,7 +25,7 @@ pub struct OrderRow {
     /// The number of that bundle.
     pub bundle: Option<u64>,
     /// `pending` until the site reported about it; `done`; `refused`, which is for good; `revoked`;
-    /// `void` when the site was enrolled anew.
+    /// `void` when the site was enrolled again.
     pub status: &'static str,
     /// When the hub received the report of it, RFC 3339.
     pub told_at: Option<String>,
@@ -57,11 +57,11 @@ impl From<&SiteOrder> for OrderRow {
             Some(reported) => ("refused", reported.message.clone()),
             None if order.what == Instruction::Revoke => (
                 "revoked",
-                "this hub takes no reports of the site any more".to_owned(),
+                "this hub accepts no more reports of the site".to_owned(),
             ),
             None if order.is_void => (
                 "void",
-                "the site was enrolled anew; this was for its earlier enrolment".to_owned(),
+                "the site was enrolled again; this was for its earlier enrolment".to_owned(),
             ),
             None => ("pending", String::new()),
         };
@@ -89,8 +89,8 @@ impl From<&SiteOrder> for OrderRow {
     }
 }
 
-impl From<&TakenSlip> for SlipRow {
-    fn from(slip: &TakenSlip) -> Self {
+impl From<&AcceptedSlip> for SlipRow {
+    fn from(slip: &AcceptedSlip) -> Self {
         Self {
             brought_time: time::rfc3339(slip.issued_ms),
             bundle: slip.bundle,

@@ -18,7 +18,7 @@ use outhaul_store::{
     StepRules, StoreError,
 };
 
-/// A question as somebody asks it.
+/// A question as someone asks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateRequest {
     /// The environment.

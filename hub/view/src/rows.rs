@@ -131,7 +131,7 @@ pub struct SiteRow {
     /// where a rule says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
-    /// Two machines report with its key: what was seen, and how somebody ends it.
+    /// Two machines report with its key: what was seen, and how someone ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<String>,
     /// Signed orders for its present enrolment, by number.
@@ -140,7 +140,7 @@ pub struct SiteRow {
     pub slip: Option<SlipRow>,
     /// Until when it is waived, RFC 3339.
     pub waived_until: Option<String>,
-    /// By when it is expected, RFC 3339, where somebody deferred it.
+    /// By when it is expected, RFC 3339, where someone deferred it.
     pub deferred_until: Option<String>,
     /// One word for the row: `failed`, `reverted`, `drifted`, `rejected`, `other-content`, `future-dated`, `never`,
     /// `stale`, `behind`, `unknown`, `busy`, `ok`, `conflict`, `revoked`.

@@ -82,8 +82,8 @@ pub fn receive(
     let site = &match session.webhook_site(&site.site)? {
         Some(found) if found.salt == site.salt => found,
         _ => {
-            let reason = "the site was registered anew meanwhile".to_owned();
-            let rule = "registered-anew";
+            let reason = "the site was registered again meanwhile".to_owned();
+            let rule = "registered-again";
             return Err(WebhookError::Refused(WebhookRefusal { rule, reason }));
         }
     };

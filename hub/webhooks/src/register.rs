@@ -1,6 +1,6 @@
 //! A site registered to report by webhook.
 //!
-//! What comes in: what the hub derives secrets from, and what somebody on its machine wrote. What goes out: the registration on record
+//! What comes in: what the hub derives secrets from, and what someone on its machine wrote. What goes out: the registration on record
 //! with the public half of a derived key, and the secret, which nothing keeps. It begins a numbering of its own, and what signed the
 //! site's reports before signs none that are taken from then on: the intake sees to that.
 

@@ -1,6 +1,6 @@
 //! What a site that reports by webhook is registered with.
 //!
-//! What comes in: what somebody on the hub's machine wrote. What goes out: [`WebhookSettings`] within bounds, as JSON in the store. The
+//! What comes in: what someone on the hub's machine wrote. What goes out: [`WebhookSettings`] within bounds, as JSON in the store. The
 //! objects are named here and by no event: what is not named here changes nothing.
 
 use std::path::PathBuf;

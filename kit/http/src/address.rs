@@ -1,6 +1,6 @@
 //! Which URLs may be used: `https://`, and plain `http://` to this very machine.
 //!
-//! What comes in: a URL as somebody wrote it. What goes out: the same URL with scheme and host in lower case, parsed once; nothing
+//! What comes in: a URL as someone wrote it. What goes out: the same URL with scheme and host in lower case, parsed once; nothing
 //! is decided by how its text begins. It opens no connection and resolves no name.
 
 use std::fmt;

@@ -29,7 +29,7 @@ pub(crate) fn not_answered(url: &str, error: &ureq::Error, problem: String) -> H
     }
 }
 
-/// Whether an error can only come before a connection stands. What may come later, too, is not one: it is safer to take a request for sent.
+/// Whether an error can only come before a connection stands. What may come later, too, is not one: it is safer to treat a request as sent.
 /// That a network or a host is unreachable is said of a standing connection only when the kernel gives up sending again, after minutes:
 /// our own time limits end it before.
 fn is_before_a_connection(error: &ureq::Error) -> bool {

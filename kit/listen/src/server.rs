@@ -26,7 +26,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where and how to listen.
 pub struct ListenOptions {
-    /// Address and port; port 0 takes a free one.
+    /// Address and port; port 0 means a free one.
     pub listen: SocketAddr,
     /// TLS; plain HTTP without.
     pub tls: Option<TlsAcceptor>,

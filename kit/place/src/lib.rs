@@ -174,7 +174,7 @@ fn refuse_others(folder: &Path, out: &Path, own: Option<Owner>) -> Result<(), No
     Ok(())
 }
 
-/// The folder of somebody that `out` lies in or is, with its owner. What `own` has there is no one else's, when it is `out` itself.
+/// The folder of someone that `out` lies in or is, with its owner. What `own` has there is no one else's, when it is `out` itself.
 fn owned(out: &Path, own: Option<Owner>) -> Option<(Owner, PathBuf)> {
     const KEEPERS: [Owner; 4] = [Owner::Repository, Owner::Site, Owner::Fleet, Owner::Hub];
     let others: Vec<Owner> = KEEPERS

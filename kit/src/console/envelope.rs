@@ -30,7 +30,7 @@ pub struct Envelope {
     /// How many entries the list in `result` leaves out; not there where it is whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
-    /// What is wrong or suspicious in what somebody wrote, each with its place.
+    /// What is wrong or suspicious in what someone wrote, each with its place.
     pub findings: Vec<Value>,
     /// Why the command did not do what was asked.
     pub errors: Vec<ErrorObject>,

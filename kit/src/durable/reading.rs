@@ -21,7 +21,7 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// A file with a secret that everybody on this machine may read or replace.
+/// A file with a secret that everyone on this machine may read or replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Exposed {
     mode: u32,
@@ -110,7 +110,7 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     read_bounded(file, max_bytes).map_err(at("read", path))
 }
 
-/// Reads a file that holds a secret. One that everybody may open is refused, as keys are: its owner's group may read it, which is how
+/// Reads a file that holds a secret. One that everyone may open is refused, as keys are: its owner's group may read it, which is how
 /// a service reads what root wrote, and systemd's credentials are. A pipe has no such mode.
 ///
 /// # Errors

@@ -25,9 +25,9 @@ pub struct Unexpected {
 pub const OWN_ENTRY: &str = "the agent's own file or folder";
 /// What must be there where a program has a file.
 pub const OWN_FILE: &str = "the agent's own file";
-/// What must be there where a program makes a file anew that lacks, and one of another time does harm: a lock, what a database writes beside it.
+/// What must be there where a program makes a file again that lacks, and one of another time does harm: a lock, what a database writes beside it.
 pub const OWN_WORKING_FILE: &str = "the agent's own file, which it makes itself";
-/// What must be there where a program makes a folder anew that lacks.
+/// What must be there where a program makes a folder again that lacks.
 pub const OWN_WORKING_FOLDER: &str = "the agent's own folder, which it makes itself";
 /// What must be there where what another user put into a folder would become a program's own.
 pub const OWN_USERS: &str = "this user's own";

@@ -1,4 +1,4 @@
-//! Media as somebody who means harm prepares them: nothing outside is touched, nothing waits.
+//! Media as someone who means harm prepares them: nothing outside is touched, nothing waits.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -296,7 +296,7 @@ fn a_file_that_cannot_be_written_leaves_no_folder_that_was_made_for_it() {
     };
     write("made/for/it");
     assert!(!fixture.stick("made").exists());
-    // Somebody's own folder stays, empty or not.
+    // Someone's own folder stays, empty or not.
     fs::create_dir(fixture.stick("theirs")).unwrap();
     write("theirs/for/it");
     assert_eq!(fs::read_dir(fixture.stick("theirs")).unwrap().count(), 0);

@@ -49,7 +49,7 @@ impl Media {
         self.write_below(relative, mode, fill).inspect_err(|_| {
             for folder in made {
                 if let Ok(Some((parent, name))) = self.parent(folder, false) {
-                    // One that somebody else put something into meanwhile stays.
+                    // One that someone else put something into meanwhile stays.
                     let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
                 }
             }

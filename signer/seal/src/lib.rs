@@ -144,7 +144,7 @@ impl FromStr for Recipient {
 
     fn from_str(text: &str) -> Result<Self, SealError> {
         text.parse().map(Self).map_err(|_| SealError::NotAKey {
-            // Somebody may have pasted the secret half.
+            // Someone may have pasted the secret half.
             what: if text.to_ascii_uppercase().starts_with("AGE-SECRET") {
                 "a secret key".to_owned()
             } else {

@@ -138,7 +138,7 @@ impl Args {
         }
     }
 
-    /// Nothing is signed before somebody named it.
+    /// Nothing is signed before someone named it.
     fn confirm(&self, review: &Review) -> std::result::Result<(), Failure> {
         let (name, digest) = (review.name(), review.digest());
         if let Some(given) = &self.digest {

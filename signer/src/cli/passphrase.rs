@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{CommandOutcome, Common, Failure, Result};
 
-/// Encrypt keys anew: with another passphrase, and as strongly as new keys are.
+/// Encrypt keys again: with another passphrase, and as strongly as new keys are.
 ///
 /// Every key is opened before the first is written, and each file is replaced whole. Keys of an earlier
 /// version rest weaker (`status` reports it); with the same passphrase in both places this only makes them
@@ -62,8 +62,8 @@ impl Args {
             written.push(path);
         }
         let text = match written.len() {
-            1 => "1 key is encrypted anew".to_owned(),
-            count => format!("{count} keys are encrypted anew"),
+            1 => "1 key is encrypted again".to_owned(),
+            count => format!("{count} keys are encrypted again"),
         };
         common.print(
             &text,

@@ -62,7 +62,7 @@ impl Args {
         {
             lines.push(
                 "some keys here rest weaker than new ones do: `outhaul-signer passphrase FLEET` encrypts them \
-                 anew"
+                 again"
                     .to_owned(),
             );
         }

@@ -25,7 +25,7 @@ pub(super) fn locked(path: &Path, say: impl FnOnce(&str)) -> io::Result<File> {
     let file = outhaul_kit::lock::open(path, OWNER_ONLY)?;
     let metadata = file.metadata()?;
     if metadata.mode() & 0o077 != 0 {
-        // Somebody else's file stays as it is: it could be opened, and that is what the lock needs.
+        // Someone else's file stays as it is: it could be opened, and that is what the lock needs.
         match file.set_permissions(Permissions::from_mode(OWNER_ONLY)) {
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
             _ => {}

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::{KeyError, Secret, random};
 
-/// scrypt's block size and parallelism: as everybody has them.
+/// scrypt's block size and parallelism: as everyone has them.
 const R: u32 = 8;
 const P: u32 = 1;
 /// The highest cost that is computed: 1 GiB of memory. A file that asks for more is not one of ours.

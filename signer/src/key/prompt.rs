@@ -1,6 +1,6 @@
 //! A passphrase, typed at a terminal.
 //!
-//! What comes in: what somebody types, without echo. What goes out: the text, in memory that is wiped, or why
+//! What comes in: what someone types, without echo. What goes out: the text, in memory that is wiped, or why
 //! there is none. Only where standard input is a terminal: a script is never made to wait. The terminal is
 //! put back as it was at every end, Ctrl-C included.
 
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 /// Longest passphrase in bytes.
 const MAX_BYTES: usize = 1024;
 
-/// Whether somebody may sit there.
+/// Whether someone may sit there.
 pub(super) fn is_possible() -> bool {
     io::stdin().is_terminal()
 }

@@ -1,6 +1,6 @@
 //! The passphrase that opens keys, and the places that it may come from.
 //!
-//! What comes in: a file, an environment variable, a systemd credential, or, where somebody sits at a terminal
+//! What comes in: a file, an environment variable, a systemd credential, or, where someone sits at a terminal
 //! and none of these is there, what that person types. What goes out: a [`Secret`] that is wiped when dropped
 //! and prints as dots. What scrypt derives from it is kept with it, so that a run derives it once.
 
@@ -49,7 +49,7 @@ impl Secret {
         }
     }
 
-    /// As [`Secret::from_sources`]; where no source has one and somebody sits at a terminal, it is asked for
+    /// As [`Secret::from_sources`]; where no source has one and someone sits at a terminal, it is asked for
     /// there, without echo: twice, when it is to guard something `new`.
     ///
     /// # Errors

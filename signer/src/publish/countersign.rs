@@ -264,7 +264,7 @@ impl Fleet {
             {
                 continue;
             }
-            // Somebody copied it there from a stick.
+            // Someone copied it there from a stick.
             let bytes = media::read_file(&path, MAX_BYTES as u64)?;
             let accepted =
                 SigningAnswer::from_bytes(&bytes).and_then(|answer| request.accept(&answer));

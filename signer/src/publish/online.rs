@@ -107,7 +107,7 @@ impl<'a> Online<'a> {
         self.targets_changed = true;
     }
 
-    /// Signs the targets metadata anew when it changed, or when it would expire before `expires` and
+    /// Signs the targets metadata again when it changed, or when it would expire before `expires` and
     /// its key is here.
     pub(crate) fn renew_targets(
         &mut self,

@@ -1,4 +1,4 @@
-//! Parts that do not belong together, and bundles for somebody else.
+//! Parts that do not belong together, and bundles for someone else.
 
 use outhaul_signer::metadata;
 use outhaul_signer::trust::walk::Walk;

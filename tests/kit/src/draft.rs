@@ -164,7 +164,7 @@ impl Draft {
         self
     }
 
-    /// What somebody changed on site is put back.
+    /// What someone changed on site is put back.
     pub fn correct_drift(mut self) -> Self {
         self.drift = DriftPolicy::Correct;
         self

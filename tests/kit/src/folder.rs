@@ -44,7 +44,7 @@ pub fn paths(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes every file below `from` into `to` anew, over what is called the same.
+/// Writes every file below `from` into `to` again, over what is called the same.
 pub fn fill(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

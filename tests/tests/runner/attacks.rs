@@ -4,7 +4,7 @@
 //! A folder holds the site's kit, the bundles in the order of their numbers (`take` must become active,
 //! `refuse` must not; `NN-FILE.empty` empties a file of the agent's state), and `verdict.txt`: what the agent said of each. A refusal is exit code 4, names
 //! the attack, and leaves the applied files, the content store and the generations as they were, within
-//! 64 MiB of memory. `OUTHAUL_WRITE_FIXTURES=1` makes the folders anew, with new keys.
+//! 64 MiB of memory. `OUTHAUL_WRITE_FIXTURES=1` makes the folders again, with new keys.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

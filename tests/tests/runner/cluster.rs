@@ -139,7 +139,7 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
         "it is pruned"
     );
 
-    // Somebody changes it by hand: seen, put back, and reported to the hub.
+    // Someone changes it by hand: seen, put back, and reported to the hub.
     let job = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/stock-report");
     server
         .patch(&job, "kubectl-edit", &json!({"spec": {"suspend": true}}))

@@ -1,4 +1,4 @@
-//! One site's state folder on two machines, with the real hub and agent: neither counts until somebody chose one.
+//! One site's state folder on two machines, with the real hub and agent: neither counts until someone chose one.
 
 use std::fs;
 use std::process::Command;
@@ -124,7 +124,7 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
     let replaced = choose(&fixture, &other);
     assert_eq!(replaced.code, Some(0));
     assert!(
-        replaced.stderr.contains("it numbered them anew"),
+        replaced.stderr.contains("it numbered them again"),
         "{}",
         replaced.everything()
     );
@@ -170,13 +170,13 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
 #[test]
 fn attack_a_site_restored_from_an_older_copy_is_chosen_after_it_numbered_its_reports_anew() {
     let fixture = two_machines();
-    hold(&fixture, "copy", "numbered anew");
+    hold(&fixture, "copy", "renumbered");
     assert_eq!(there_and_back(&fixture, "copy").code, Some(0));
     assert_eq!(at_gate(&fixture), "conflict");
     let [_, other] = digests(&fixture);
     let chosen = choose(&fixture, &other);
     assert_eq!(chosen.code, Some(0), "{}", chosen.everything());
-    let said = "it numbered them anew as `";
+    let said = "it numbered them again as `";
     assert!(chosen.stderr.contains(said), "{}", chosen.everything());
     assert_ne!(at_gate(&fixture), "conflict");
     // The machine that was on record before goes on: nobody may take the site for it.

@@ -245,11 +245,11 @@ fn what_waited_sealed_for_a_site_that_was_revoked_since_is_shipped_by_nobody() {
     assert!(served.contains("`edge-1` is revoked by order"), "{served}");
     assert!(served.contains("--seal-for FILE"), "{served}");
     assert_eq!(paths(&fixture.path("stick")), before);
-    // Others are named: it is made for them, and asked for anew.
-    let anew = bundle(&fixture, 1, &["--seal-for", "spare.keys"]);
-    let waits = &anew["bundles"][0];
-    assert_eq!(waits["waiting"]["found"], 1, "{anew}");
-    assert_ne!(waits["waiting"]["request"], request, "{anew}");
+    // Others are named: it is made for them, and asked for again.
+    let again = bundle(&fixture, 1, &["--seal-for", "spare.keys"]);
+    let waits = &again["bundles"][0];
+    assert_eq!(waits["waiting"]["found"], 1, "{again}");
+    assert_ne!(waits["waiting"]["request"], request, "{again}");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
         assert!(said.contains("names no recipient"), "{said}");
         assert_eq!(paths(&fixture.path("stick")), before);
     }
-    // One that names somebody does not make up for one that names nobody.
+    // One that names someone does not make up for one that names nobody.
     let key = fixture
         .run("outhaul", 0, &["secret", "keygen", "--out", "k.age"])
         .stdout;
@@ -372,8 +372,8 @@ fn attack_the_record_of_a_bundle_that_waits_is_not_signed_when_it_says_something
     assert!(!fixture.path("stick/dev-edge-2.outhaul").exists());
     // The way out, as it is named.
     fs::remove_dir_all(fixture.path(&folder)).unwrap();
-    let anew = bundle(&fixture, 1, &[]);
-    let request = anew["bundles"][0]["waiting"]["request"].as_str().unwrap();
+    let again = bundle(&fixture, 1, &[]);
+    let request = again["bundles"][0]["waiting"]["request"].as_str().unwrap();
     countersign(&fixture, request);
     bundle(&fixture, 0, &[]);
 }

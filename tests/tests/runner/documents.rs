@@ -409,8 +409,8 @@ fn the_operators_page_works_as_typed() {
     let desk = Desk::new();
     typed_at(&desk, &[FIRST]);
     let kit = "outhaul site enrol press-7 --fleet fleet --environment dev --cluster-type edge \
-               --out ../press-7-anew/press-7.kit --again";
-    std::fs::create_dir(desk.folder.join("press-7-anew")).unwrap();
+               --out ../press-7-again/press-7.kit --again";
+    std::fs::create_dir(desk.folder.join("press-7-again")).unwrap();
     let made = run_script(&mut desk.shell("centre", kit)).unwrap();
     assert_eq!(made.code, Some(0), "{}", made.everything());
     typed_at(&desk, &["operator.md"]);

@@ -201,7 +201,7 @@ fn flux_works_as_the_teams_account_in_the_namespace_that_the_templates_make() {
     ] {
         assert!(store.get(made).is_some(), "{made}");
     }
-    // Somebody suspends Flux: seen, and put back, because the stream says so.
+    // Someone suspends Flux: seen, and put back, because the stream says so.
     let kustomization = format!(
         "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{NAMESPACE}/kustomizations/stock-report-nightly"
     );

@@ -100,12 +100,12 @@ fn any_reconciler_is_rendered_delivered_applied_observed_pruned_and_rolled_back_
             .find(|name| name.ends_with("report.yaml"))
             .unwrap(),
     );
-    fs::write(&report, "somebody's").unwrap();
+    fs::write(&report, "someone's").unwrap();
     // The hub's address answers nobody; everything else of the round is done.
     fixture.agent(SITE, 3, &["run", "--once"]);
     assert_ne!(
         fs::read_to_string(&report).unwrap(),
-        "somebody's",
+        "someone's",
         "the stream corrects drift"
     );
 

@@ -2,7 +2,7 @@
 //! code, and the whole state before and after.
 //!
 //! What comes in: a fleet with its control plane, hub and sites, as the programs made them, and a line that
-//! somebody types. What must come out: what the row says, and nothing changed (`outhaul_tests::run_compared`
+//! someone types. What must come out: what the row says, and nothing changed (`outhaul_tests::run_compared`
 //! compares it, and fails when nothing was compared). `tests/left-alone.txt` names these tests.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! Content of the base that no site ran, at a commit that the sites of the environment before confirm.
 //!
 //! What comes in: a control plane that `outhaul init` wrote, with its content in `alt/` and other content in `good/`, a real hub and a real
-//! site of `dev`, and ordinary commits of somebody who may push to the environments' branches. What must come out: a refusal that names
+//! site of `dev`, and ordinary commits of someone who may push to the environments' branches. What must come out: a refusal that names
 //! the site, the bundle and both paths, no moved branch, and the way out that it states. What the hub decided is recomputed from an export.
 
 use std::fs;

@@ -116,7 +116,7 @@ fn fixture() -> SystemFixture {
     ];
     fixture.plane(0, "bundle", "stage", &[&KEYS[..], &past].concat());
     fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
-    // Not well: somebody changed a file there.
+    // Not well: someone changed a file there.
     let applied = fixture.path("sites/edge-1/applied/hello-dev/payload/hello.sh");
     fs::write(applied, "by hand\n").unwrap();
     fixture.agent("edge-1", 3, &["run", "--once"]);

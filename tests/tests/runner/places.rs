@@ -1,4 +1,4 @@
-//! Every command of the hub, the signer and the centre that writes to a place that a person names, at each place of somebody else.
+//! Every command of the hub, the signer and the centre that writes to a place that a person names, at each place of someone else.
 //!
 //! What comes in: a fleet, hubs, a site's state folder, a control plane and a clone of one of its environments, as the programs made
 //! them. What must come out: each command is refused with a sentence that says whose place it is, and the place is as it was.
@@ -57,7 +57,7 @@ const COMMANDS: [(&str, &str); 21] = [
     ),
 ];
 
-/// Places of somebody, with what is said of them.
+/// Places of someone, with what is said of them.
 const PLACES: [(&str, &str); 6] = [
     ("fleet", "the folder of a fleet's keys"),
     ("sites/edge-1", "the state folder of a site"),

@@ -27,7 +27,7 @@ use outhaul_tests::ports::free_port;
 
 const MIB: usize = 1024 * 1024;
 
-/// A server of somebody else; it ends with its value.
+/// A server of someone else; it ends with its value.
 struct Server {
     child: Child,
     port: u16,
@@ -214,7 +214,7 @@ fn an_upload_to_s3_goes_on_where_it_broke_off_and_a_second_one_sends_nothing() {
     );
     let again = s3(0, &["--read-back"]);
     assert!(again.contains("nothing sent, all "), "{again}");
-    // What somebody changed there is seen when it is read back, and put right.
+    // What someone changed there is seen when it is read back, and put right.
     let blob = paths(&there.join("blobs"));
     let largest = |path: &&PathBuf| fs::metadata(path).unwrap().len();
     let blob = blob.iter().max_by_key(largest).unwrap();

@@ -1,4 +1,4 @@
-//! A site that is enrolled anew while an order for a new key is on its way, with the real programs, by stick.
+//! A site that is enrolled again while an order for a new key is on its way, with the real programs, by stick.
 //!
 //! What must come out: the hub has every report, none refused, and nobody is accused; the centre knows the
 //! key that the site signs with; the next bundle becomes active.

@@ -136,7 +136,7 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
         }
     }
 
-    // A file of somebody else is in the way of what the third adds.
+    // A file of someone else is in the way of what the third adds.
     bundle(&fixture, 3);
     let applied = fixture.path("sites/bench-1/applied");
     let files = outhaul_test_kit::folder::paths(&applied);
@@ -144,7 +144,7 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
     let text = fs::read(file).unwrap();
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
-    fs::write(file.join("theirs"), "somebody else's").unwrap();
+    fs::write(file.join("theirs"), "someone else's").unwrap();
     fixture.agent("bench-1", 1, &["import", "stick"]);
     let site = at_the_hub(&fixture);
     assert_eq!(site["bundle"], "not_taken", "{site}");

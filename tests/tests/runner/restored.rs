@@ -81,8 +81,8 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             say(why);
         }
         let (refused, back) = there_and_back(&fixture, "edge-1");
-        let anew = "reports are numbered anew";
-        assert!(back.stderr.contains(anew), "{}", back.everything());
+        let again = "reports are renumbered";
+        assert!(back.stderr.contains(again), "{}", back.everything());
         assert!(
             refused.everything().contains("exchanged"),
             "{}",

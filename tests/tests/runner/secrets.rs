@@ -65,7 +65,7 @@ fn use_secret(fixture: &SystemFixture, sealed: &str) {
     });
 }
 
-/// Writes the sealed value into its config anew.
+/// Writes the sealed value into its config again.
 fn replace_secret(fixture: &SystemFixture, old: &str, new: &str) {
     fixture.on_branch("control-plane", "dev", |folder| {
         let path = folder.join("configs/database.yaml");

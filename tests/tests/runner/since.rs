@@ -452,12 +452,12 @@ fn a_copy_for_a_site_says_what_stands_against_it() {
         "{seen}"
     );
 
-    // One that is sealed for somebody else.
+    // One that is sealed for someone else.
     fixture.run("outhaul", 0, &["secret", "keygen", "--out", "other.age"]);
     let key = fixture
         .run("outhaul", 0, &["secret", "keygen", "--out", "reader.age"])
         .stdout;
-    write(&fixture, "readers", format!("somebody {}\n", key.trim()));
+    write(&fixture, "readers", format!("someone {}\n", key.trim()));
     let at = in_folders("bundle", "dev", BASE_COMMIT);
     let more = [
         "--source",
@@ -471,7 +471,7 @@ fn a_copy_for_a_site_says_what_stands_against_it() {
     fixture.run("outhaul", 0, &[&at[..], &KEYS, &more].concat());
     let seen = copy(&fixture, "sealed", 1, &bring);
     for words in [
-        "is sealed for `somebody`, and not for the key that is approved for `bench-1`",
+        "is sealed for `someone`, and not for the key that is approved for `bench-1`",
         "nothing was written",
     ] {
         assert!(seen.contains(words), "{words}: {seen}");

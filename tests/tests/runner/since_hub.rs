@@ -36,7 +36,7 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
         "{seen}"
     );
     assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
-    // A hub that the settings name is asked only where somebody says so, and no other copy needs it; one that was typed is meant.
+    // A hub that the settings name is asked only where someone says so, and no other copy needs it; one that was typed is meant.
     let mut plain = fixture.command(&program("outhaul").unwrap());
     plain.env("OUTHAUL_HUB", "http://127.0.0.1:9");
     fs::create_dir_all(fixture.path("plain")).unwrap();

@@ -111,7 +111,7 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     // A drone that cannot apply is not a confirmation either.
     let in_the_way = "sites/drone-1/applied/hello-world-app-functional-test/namespace.yaml";
     fs::create_dir_all(fixture.path(in_the_way).parent().unwrap()).unwrap();
-    fs::write(fixture.path(in_the_way), "somebody else's\n").unwrap();
+    fs::write(fixture.path(in_the_way), "someone else's\n").unwrap();
     fixture.agent("drone-1", 1, &["import", "stick"]);
     fixture.home("drone-1");
     let refused = to_stage(1);

@@ -1,4 +1,4 @@
-//! Rules about single files: length, header, name, no path of somebody's machine, no snapshot that
+//! Rules about single files: length, header, name, no path of someone's machine, no snapshot that
 //! nobody reviewed.
 //!
 //! What comes in: the list of files. What goes out: one line per finding, `file:line: what is wrong`.
@@ -19,7 +19,7 @@ const EMPTY_NAMES: [&str; 5] = [
     "mod.rs",
     "utils.rs",
 ];
-/// Folders of somebody's machine, without their slashes (or this file would find itself).
+/// Folders of someone's machine, without their slashes (or this file would find itself).
 const MACHINE_FOLDERS: [&str; 4] = ["work", "home", "Users", "tmp/target"];
 
 pub fn findings() -> Result<Vec<String>> {

@@ -356,7 +356,7 @@ fn packed(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(out.finish()?)
 }
 
-/// A file that everybody may read.
+/// A file that everyone may read.
 fn write(to: &Path, bytes: &[u8]) -> Result<()> {
     make_folder(to)?;
     fs::write(to, bytes)?;

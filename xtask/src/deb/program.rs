@@ -24,8 +24,12 @@ pub fn read(program: &Path) -> Result<(&'static str, bool)> {
         .with_context(|| format!("cannot read `{}`: was it built?", program.display()))?
         .take(HEAD_BYTES)
         .read_to_end(&mut head)?;
-    header(&head)
-        .with_context(|| format!("`{}` is no program that can be packed", program.display()))
+    header(&head).with_context(|| {
+        format!(
+            "`{}` is not a program that can be packed",
+            program.display()
+        )
+    })
 }
 
 /// Fields of the ELF-64 header: processor at 18, first program header at 32, their size at 54 and number at 56.

@@ -69,7 +69,7 @@ impl SealedTexts {
         }
         if self.left_out > 0 {
             reported.push(format!(
-                "{} files were not looked at: together they are too large",
+                "{} files were not searched: together they are too large",
                 self.left_out
             ));
         }

@@ -1,7 +1,7 @@
 //! Files of a generation that share their bytes with the stored blob, where the file system can do that (Btrfs, XFS, bcachefs).
 //!
 //! What comes in: open files. What goes out: one with the other's bytes. What is shared takes no space of its own until one
-//! of the two is written to, which the other one does not see: a file that somebody edits in place damages nothing else,
+//! of the two is written to, which the other one does not see: a file that someone edits in place damages nothing else,
 //! which a hard link would. That is why what is applied is never a hard link to a blob.
 
 use std::fs::File;

@@ -98,7 +98,7 @@ fn application(object: &Value) -> Health {
     }
     let error = error(status);
     if status["sync"]["comparedTo"].is_null() && error.is_none() {
-        return Health::Silent("no controller of Argo CD has looked at it yet".into());
+        return Health::Silent("no controller of Argo CD has processed it yet".into());
     }
     let compared = &status["sync"]["comparedTo"];
     if error.is_none() && sources(spec) != sources(compared) {
@@ -193,7 +193,7 @@ fn set(object: &Value) -> Health {
     match condition(status, "ResourcesUpToDate", "False") {
         Some(said) => Health::Waiting(said),
         None => {
-            Health::Silent("Argo CD's ApplicationSet controller has not looked at it yet".into())
+            Health::Silent("Argo CD's ApplicationSet controller has not processed it yet".into())
         }
     }
 }

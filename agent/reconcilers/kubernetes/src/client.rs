@@ -4,7 +4,7 @@
 //! [`ClientError`]: the server could not be asked, or it refused. The server's certificate is always verified,
 //! redirects are not followed, and no proxy is used. A token is in no message. Where a program logs in, it is asked when something is to be asked of
 //! the server, again when what it brought expires, and once again when the server does not believe what it brought: that has expired, whatever this
-//! machine's clock shows. What a program brings anew and the server does not believe either is the last: whoever has hundreds of objects to
+//! machine's clock shows. What a program brings again and the server does not believe either is the last: whoever has hundreds of objects to
 //! ask for does not wait for the program each time.
 
 use std::fmt;
@@ -32,7 +32,7 @@ pub enum ClientError {
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The server was not reached, broke off, or spoke nonsense. What became of a change is not known.
-    #[error("the API server {server} cannot be asked: {problem}")]
+    #[error("the API server {server} cannot be reached: {problem}")]
     Unreachable {
         /// Its URL.
         server: String,
@@ -72,7 +72,7 @@ pub struct ApiClient {
     timeout: Duration,
     /// As whom the server is asked; `None` before a program was asked, or when what it brought is not believed any more.
     login: Mutex<Option<Arc<Login>>>,
-    /// What the server answered to what a program had just brought anew.
+    /// What the server answered to what a program had just brought again.
     refused: Mutex<Option<Refusal>>,
 }
 

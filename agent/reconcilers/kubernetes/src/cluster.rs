@@ -466,7 +466,7 @@ fn resources(root: &str, list: &Value) -> Vec<Resource> {
         .collect()
 }
 
-/// Whether somebody would miss this object of a namespace that is removed.
+/// Whether someone would miss this object of a namespace that is removed.
 fn counts(kind: &str, item: &Value) -> bool {
     let metadata = &item["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();

@@ -221,7 +221,7 @@ fn read_config(config: &Value, path: &Path, context: Option<&str>) -> Result<Acc
         ),
     ] {
         if !matches!(cluster[key], Value::Null | Value::Bool(false)) && cluster[key] != "" {
-            return Err(format!("`{key}` cannot be used here: {why}; take it out").into());
+            return Err(format!("`{key}` cannot be used here: {why}; remove it").into());
         }
     }
     let authority = data(&cluster, "certificate-authority", folder)?

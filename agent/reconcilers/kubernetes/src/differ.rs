@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Most paths that are named.
 const MOST: usize = 8;
-/// What the server sets anew with every change, or what is not ours to set.
+/// What the server sets again with every change, or what is not ours to set.
 const SERVERS: [&str; 4] = [
     "managedFields",
     "resourceVersion",

@@ -67,7 +67,7 @@ pub fn health(object: &Value, made: &[Value]) -> Health {
         // What it stumbles over keeps it from saying that it has seen the object.
         return match own.filter(|said| said.starts_with("Error")) {
             Some(said) => Health::Failing(said),
-            None => Health::Silent("no controller of Fleet has looked at it yet".into()),
+            None => Health::Silent("no controller of Fleet has processed it yet".into()),
         };
     }
     if let Some(said) = condition(status, "Stalled", "True") {
@@ -94,7 +94,7 @@ pub fn health(object: &Value, made: &[Value]) -> Health {
             worst = verdict;
         }
     }
-    // Fleet sums up a moment later. What somebody changed, and Fleet leaves as it is, keeps nothing waiting.
+    // Fleet sums up a moment later. What someone changed, and Fleet leaves as it is, keeps nothing waiting.
     match own.filter(|_| worst == Health::Ready && !made.iter().any(is_modified)) {
         // Without the content of what was changed, which may be a secret.
         Some(said) => Health::Waiting(said.split(" {").next().unwrap_or_default().to_owned()),
@@ -152,7 +152,7 @@ fn deployment(found: &Value) -> Health {
     }
 }
 
-/// Whether somebody changed what Fleet applied, by its own look.
+/// Whether someone changed what Fleet applied, by its own look.
 fn is_modified(deployment: &Value) -> bool {
     let status = &deployment["status"];
     deployment["kind"] == "BundleDeployment"
@@ -161,14 +161,14 @@ fn is_modified(deployment: &Value) -> bool {
         && status["appliedDeploymentID"] == deployment["spec"]["deploymentID"]
 }
 
-/// What Fleet says that somebody changed, where it leaves that as it is.
+/// What Fleet says that someone changed, where it leaves that as it is.
 pub fn drifted(made: &[Value]) -> Option<String> {
     let mut changed = made.iter().filter(|one| is_modified(one));
     let found = changed.find(|one| one["spec"]["correctDrift"]["enabled"] != true)?;
     Some(modified(found).unwrap_or_else(|| "Modified".to_owned()))
 }
 
-/// What somebody changed of `deployment`, as Fleet says it, without the content, which may be a secret.
+/// What someone changed of `deployment`, as Fleet says it, without the content, which may be a secret.
 fn modified(deployment: &Value) -> Option<String> {
     let all = deployment["status"]["modifiedStatus"].as_array()?;
     let one = |found: &Value| {

@@ -80,7 +80,7 @@ pub fn chart_of(object: &Value) -> Option<Key> {
     })
 }
 
-/// What Flux says that somebody changed in what the `HelmRelease` `object` installed, where Flux is to report it and
+/// What Flux says that someone changed in what the `HelmRelease` `object` installed, where Flux is to report it and
 /// not to put it back.
 pub fn drifted(object: &Value) -> Option<String> {
     let spec = &object["spec"];
@@ -122,7 +122,7 @@ pub fn health(object: &Value, source: Option<&Value>) -> Health {
     };
     let observed = is_current(&status["observedGeneration"]);
     if !observed && !about_this("Ready") && !about_this("Reconciling") {
-        return Health::Silent("no controller of Flux has looked at it yet".into());
+        return Health::Silent("no controller of Flux has processed it yet".into());
     }
     let answered = has_answered(object);
     if answered

@@ -14,7 +14,7 @@ pub enum Health {
     Waiting(String),
     /// Its controller looked at it, could not make it so, and tries again; its words.
     Failing(String),
-    /// Nobody has looked at it yet who should, and what was waited for.
+    /// Nobody has processed it yet who should, and what was waited for.
     Silent(String),
     /// It will not, and why.
     Failed(String),
@@ -33,7 +33,7 @@ pub fn health(object: &Value) -> Health {
     let behind = |seen: &Value| seen.as_u64().is_some_and(|seen| seen < generation);
     let unseen = status["observedGeneration"].is_null() || behind(&status["observedGeneration"]);
     let unseen =
-        || unseen.then(|| Health::Waiting("its controller has not looked at it yet".into()));
+        || unseen.then(|| Health::Waiting("its controller has not processed it yet".into()));
     match (group, kind) {
         ("apps", "Deployment") => unseen().unwrap_or_else(|| deployment(object)),
         ("apps", "StatefulSet" | "ReplicaSet") => unseen().unwrap_or_else(|| {
@@ -62,7 +62,7 @@ pub fn health(object: &Value) -> Health {
         ("", "PersistentVolumeClaim") => match status["phase"].as_str() {
             Some("Bound") => Health::Ready,
             Some("Lost") => Health::Failed("the volume that it was bound to is gone".into()),
-            phase => Health::Waiting(format!("it is {}", phase.unwrap_or("not looked at yet"))),
+            phase => Health::Waiting(format!("it is {}", phase.unwrap_or("not processed yet"))),
         },
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             if let Some(refused) = condition(status, "NamesAccepted", "False") {
@@ -184,7 +184,7 @@ fn custom(object: &Value, generation: u64) -> Health {
         .as_u64()
         .is_some_and(|seen| seen < generation)
     {
-        return Health::Waiting("its controller has not looked at it yet".into());
+        return Health::Waiting("its controller has not processed it yet".into());
     }
     wait_for(status, "Ready")
 }
@@ -210,11 +210,11 @@ mod tests {
         let seen = |status: Value| verdict("apps/v1", "Deployment", json!({"replicas": 2}), status);
         assert_eq!(
             seen(json!({})),
-            waiting("its controller has not looked at it yet")
+            waiting("its controller has not processed it yet")
         );
         assert_eq!(
             seen(json!({"observedGeneration": 1})),
-            waiting("its controller has not looked at it yet")
+            waiting("its controller has not processed it yet")
         );
         assert_eq!(
             seen(json!({"observedGeneration": 2})),
@@ -255,7 +255,7 @@ mod tests {
             json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]});
         assert_eq!(
             seen(stale),
-            waiting("its controller has not looked at it yet")
+            waiting("its controller has not processed it yet")
         );
         let stalled =
             json!({"conditions": [{"type": "Stalled", "status": "True", "reason": "Jam"}]});

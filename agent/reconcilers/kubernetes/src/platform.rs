@@ -234,7 +234,7 @@ fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
     };
     let message = match health {
         _ if status == FollowerStatus::Suspended => {
-            "it is not looked at (`argocd.argoproj.io/skip-reconcile`)".to_owned()
+            "it is not processed (`argocd.argoproj.io/skip-reconcile`)".to_owned()
         }
         Health::Ready => argocd::status_text(object),
         Health::Failed(words)

@@ -19,7 +19,7 @@ pub enum Reason {
     Forbidden,
     /// A quota is used up.
     Quota,
-    /// Somebody else's field, or another state than was expected.
+    /// Someone else's field, or another state than was expected.
     Conflict,
     /// A webhook or an admission policy said no.
     Denied,

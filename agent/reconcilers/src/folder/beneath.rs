@@ -2,7 +2,7 @@
 //!
 //! What comes in: a target folder and relative paths. What goes out: files read, written whole or removed
 //! below that folder; what is written or removed is durable after [`Beneath::sync`]. A symbolic link anywhere below it is an
-//! error, never a way out: somebody may have put it there to make a root agent write elsewhere.
+//! error, never a way out: someone may have put it there to make a root agent write elsewhere.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -199,7 +199,7 @@ impl Beneath {
             .then(|| (Stamp::of(&meta), FileMode::of(&file, meta.mode())))
     }
 
-    /// What lies at `relative`. Only a file of `size` bytes is read, and no more of it: one that somebody made
+    /// What lies at `relative`. Only a file of `size` bytes is read, and no more of it: one that someone made
     /// larger than the disk is known by its size. What is not a file is not opened: that alone makes some devices do something.
     pub fn look(&self, relative: &str, size: Option<u64>) -> Result<PathState, FileError> {
         let (folder, name) = match self.parent(relative, false) {
@@ -227,7 +227,7 @@ impl Beneath {
             }
             Err(error) => return Err(fail(error)),
         };
-        // Somebody may have replaced it since.
+        // Someone may have replaced it since.
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind != FileType::RegularFile {

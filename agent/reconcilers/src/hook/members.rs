@@ -8,7 +8,7 @@ use std::path::Path;
 
 use outhaul_kit::durable;
 
-/// More than any host's own list; a longer one is not read, and no group is then somebody's own.
+/// More than any host's own list; a longer one is not read, and no group is then someone's own.
 const MAX_BYTES: u64 = 1024 * 1024;
 const GROUPS: &str = "/etc/group";
 const USERS: &str = "/etc/passwd";

@@ -29,11 +29,11 @@ use crate::watched::{self, RunEnd, RunError, RunLimits};
 const READY_S: u64 = 30;
 /// May be written by its group.
 const BY_GROUP: u32 = 0o020;
-/// May be written by everybody.
+/// May be written by everyone.
 const BY_ANYBODY: u32 = 0o002;
 /// As many links as the system follows.
 const MOST_LINKS: usize = 40;
-/// In a folder that everybody may write to, only its owner may replace a file.
+/// In a folder that everyone may write to, only its owner may replace a file.
 const STICKY: u32 = 0o1000;
 
 /// What the exit codes mean.
@@ -108,7 +108,7 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
     Ok(program)
 }
 
-/// What lets somebody else than root and this user change a program, and the command that ends it.
+/// What lets someone else than root and this user change a program, and the command that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changeable {
     /// What, in a sentence.
@@ -117,7 +117,7 @@ pub struct Changeable {
     pub way_out: String,
 }
 
-/// What lets somebody else than root and this user change what is run when the program at `path` is started: a link or
+/// What lets someone else than root and this user change what is run when the program at `path` is started: a link or
 /// folder on the way to it, and the interpreter of a script, included. `search` is where the program looks for others, without it this
 /// process's own.
 pub fn changeable_by_others(path: &Path, search: Option<&str>) -> Option<Changeable> {
@@ -177,7 +177,7 @@ pub fn changeable_by_others(path: &Path, search: Option<&str>) -> Option<Changea
     None
 }
 
-/// What lets somebody else than root and this user change the file at `path`, a link or folder on the way to it
+/// What lets someone else than root and this user change the file at `path`, a link or folder on the way to it
 /// included.
 fn file_changeable(path: &Path) -> Option<Changeable> {
     let mut at = std::path::absolute(path).ok()?;
@@ -201,7 +201,7 @@ fn file_changeable(path: &Path) -> Option<Changeable> {
     None
 }
 
-/// Whether a link belongs to somebody else: in a folder in which everybody may make files, only its owner may replace it.
+/// Whether a link belongs to someone else: in a folder in which everyone may make files, only its owner may replace it.
 fn link_of_others(link: &Path) -> Option<Changeable> {
     let found = fs::symlink_metadata(link).ok()?;
     let own = rustix::process::geteuid().as_raw();
@@ -256,7 +256,7 @@ pub fn startable(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, 
 pub const LOOK_FIRST: &str =
     "anyone who can write it controls this host: look at what it is, and who may have changed it";
 
-/// What lets somebody else than root and this user change `path`.
+/// What lets someone else than root and this user change `path`.
 fn of_others(path: &Path) -> Option<Changeable> {
     let shown = quoted(path);
     let found = match fs::metadata(path) {
@@ -265,7 +265,7 @@ fn of_others(path: &Path) -> Option<Changeable> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
             return Some(Changeable {
-                problem: format!("`{}` cannot be looked at: {error}", path.display()),
+                problem: format!("`{}` cannot be read: {error}", path.display()),
                 way_out: format!("`ls -ld {shown}`"),
             });
         }
@@ -278,7 +278,7 @@ fn of_others(path: &Path) -> Option<Changeable> {
             "belongs to user {}, who is neither root nor the agent's user {own}",
             found.uid()
         ));
-        // A folder may be somebody's home, or a package manager's.
+        // A folder may be someone's home, or a package manager's.
         match found.is_dir() {
             true => elsewhere = true,
             false => commands.push(format!("chown root {shown}")),

@@ -39,21 +39,27 @@ pub struct NotRunnable {
 pub fn runnable(program: &Path, search: Option<&str>) -> Result<(), NotRunnable> {
     let mut files = vec![(program.to_owned(), 0)];
     while let Some((file, depth)) = files.pop() {
-        look_at(&file).map_err(|problem| said(program, &file, depth, problem))?;
+        look_at(&file).map_err(|problem| not_runnable(program, &file, depth, problem))?;
         if depth >= MOST_INTERPRETERS {
             continue;
         }
         match interpreter::of(&file, search) {
             Interpreter::Files(all) => files.extend(all.into_iter().map(|file| (file, depth + 1))),
             Interpreter::Absent { env, name } => {
-                look_at(&env).map_err(|problem| said(program, &env, depth + 1, problem))?;
-                return Err(said(program, &file, depth, Lacks::Interpreter(name)));
+                look_at(&env).map_err(|problem| not_runnable(program, &env, depth + 1, problem))?;
+                return Err(not_runnable(
+                    program,
+                    &file,
+                    depth,
+                    Lacks::Interpreter(name),
+                ));
             }
             Interpreter::CarriageReturn => {
-                return Err(said(program, &file, depth, Lacks::LineEnds));
+                return Err(not_runnable(program, &file, depth, Lacks::LineEnds));
             }
             Interpreter::Itself => {
-                has_known_kind(&file).map_err(|problem| said(program, &file, depth, problem))?;
+                has_known_kind(&file)
+                    .map_err(|problem| not_runnable(program, &file, depth, problem))?;
             }
             Interpreter::Unknown(_) => {}
         }
@@ -89,7 +95,7 @@ fn look_at(file: &Path) -> Result<(), Lacks> {
         .map_err(|error| Lacks::NoRight(error.into()))
 }
 
-fn said(program: &Path, file: &Path, depth: usize, lacks: Lacks) -> NotRunnable {
+fn not_runnable(program: &Path, file: &Path, depth: usize, lacks: Lacks) -> NotRunnable {
     let shown = file.display();
     let what = match depth {
         0 => format!("`{shown}`"),
@@ -105,7 +111,7 @@ fn said(program: &Path, file: &Path, depth: usize, lacks: Lacks) -> NotRunnable 
     let (problem, way_out) = match lacks {
         Lacks::Gone => ("is not there".to_owned(), install),
         Lacks::Unseen(error) => (
-            format!("cannot be looked at: {error}"),
+            format!("cannot be read: {error}"),
             format!("see why (`ls -ld {}`)", quoted(file)),
         ),
         Lacks::NoFile => ("is not a file".to_owned(), install),

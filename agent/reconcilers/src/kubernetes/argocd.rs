@@ -258,7 +258,7 @@ mod tests {
             before,
             "Argo CD's own"
         );
-        // What was applied counts: the value, the finalizer, and that somebody took one over.
+        // What was applied counts: the value, the finalizer, and that someone took one over.
         let changed = json!({"team": "b"});
         assert_ne!(meaning(&changed, &ours.1, &applied, &spec), before);
         assert_ne!(meaning(&ours.0, &json!([]), &applied, &spec), before);

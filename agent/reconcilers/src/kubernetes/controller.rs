@@ -123,7 +123,7 @@ pub trait ManifestController: fmt::Debug {
         Ok(health::health(found))
     }
 
-    /// What somebody changed in what the controller made of an object, in the controller's own words, where it is to
+    /// What someone changed in what the controller made of an object, in the controller's own words, where it is to
     /// leave that as it is.
     ///
     /// # Errors

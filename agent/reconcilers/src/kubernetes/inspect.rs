@@ -69,7 +69,7 @@ impl InspectedObject {
     }
 }
 
-/// Whether the site is to blame. A field that somebody else has taken since is in the way until a person gives
+/// Whether the site is to blame. A field that someone else has taken since is in the way until a person gives
 /// it back: no other bundle would fare better.
 pub fn is_of_the_site(trouble: &ClientError) -> bool {
     let conflict = |trouble: &ClientError| {
@@ -254,7 +254,7 @@ fn origin(
     }
     // Nothing is recorded of it, or of an object before it, as where state or cluster were lost and put back: what
     // it says of itself, set by ourselves or brought back with the object, says that this assignment of this site
-    // made it. Fields that somebody else has set to another value are a conflict still.
+    // made it. Fields that someone else has set to another value are a conflict still.
     if owner_of(found) == Some(owner)
         && (is_applied_by_us(found) || (site.is_some() && site_of(found) == site))
     {
@@ -323,7 +323,7 @@ pub enum ObjectState {
     Drifted(String),
     /// It is, this is how it does, and what its controller says of it.
     AsApplied(Health, String),
-    /// It is, and is well; what its controller made of it was changed by somebody, in the controller's words.
+    /// It is, and is well; what its controller made of it was changed by someone, in the controller's words.
     ChangedBeneath(String),
 }
 

@@ -34,13 +34,13 @@ const OWN_GROUP: &str = "outhaul.dev";
 pub struct ApplySettings {
     /// Where objects go that name no namespace.
     pub namespace: Option<String>,
-    /// What is done with objects that somebody else made.
+    /// What is done with objects that someone else made.
     pub conflicts: ConflictPolicy,
     /// Seconds to wait for the objects to be ready, instead of the site's own.
     pub wait_seconds: Option<u64>,
 }
 
-/// What is done with objects that somebody else made.
+/// What is done with objects that someone else made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConflictPolicy {

@@ -88,7 +88,7 @@ impl Kubernetes {
             heartbeat.beat();
             let key = &wanted.object.key;
             let mark = inspect::mark_of(recorded, key);
-            // What somebody changed beneath says nothing about a bundle that has just been applied.
+            // What someone changed beneath says nothing about a bundle that has just been applied.
             let controller = &*self.controller;
             let state = inspect::drift(&cluster, controller, wanted, mark.as_ref(), ask)?;
             seen.add(key.to_string(), state);

@@ -1,7 +1,7 @@
 //! By what the inventory knows an object again: whose it is, and which one.
 //!
 //! What comes in: an inventory row's digest, and objects as the API server gives them. What goes out: a
-//! [`OwnershipRecord`], and whether an object is the one that was meant. The name of an object is not enough: somebody
+//! [`OwnershipRecord`], and whether an object is the one that was meant. The name of an object is not enough: someone
 //! may have removed it and made another. It is pure.
 
 use outhaul_bundle::Digest;
@@ -48,7 +48,7 @@ pub enum Ownership {
     New,
     /// We made it; its uid.
     Made(String),
-    /// Somebody else made it, and the stream said to take it over; its uid. It is never removed.
+    /// Someone else made it, and the stream said to take it over; its uid. It is never removed.
     Took(String),
 }
 

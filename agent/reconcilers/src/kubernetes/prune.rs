@@ -42,7 +42,7 @@ enum RemovalOutcome {
     Going(String),
     /// It is gone, or going.
     Removed(String),
-    /// It is going, and somebody keeps it from being gone: it is reported to people.
+    /// It is going, and someone keeps it from being gone: it is reported to people.
     Lingers(String),
     /// It is not ours any more: it stays, and is forgotten.
     Released(String),
@@ -403,7 +403,7 @@ const PASSING: [&str; 3] = [
     "orphan",
 ];
 
-/// Whether somebody has to do something before a deleted object is gone.
+/// Whether someone has to do something before a deleted object is gone.
 fn has_finalizers(found: &Value) -> bool {
     let all = found["metadata"]["finalizers"].as_array();
     all.is_some_and(|all| {

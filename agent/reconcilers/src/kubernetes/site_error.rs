@@ -52,7 +52,7 @@ pub(super) fn site_error(trouble: &ClientError) -> ApplyError {
             "give the user of the agent's kubeconfig this right (a Role or ClusterRole, and its binding)"
         }
         Some(Reason::Conflict) => {
-            "somebody else has set these fields since: `outhaul-agent apply` takes them back; to keep what was changed, \
+            "someone else has set these fields since: `outhaul-agent apply` takes them back; to keep what was changed, \
              ask the centre to change it"
         }
         Some(_) => "see what the API server lacks; the agent tries again",

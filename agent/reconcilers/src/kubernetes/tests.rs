@@ -176,7 +176,7 @@ fn what_others_made_is_left_alone_unless_the_stream_says_so() {
     fixture
         .server
         .create(
-            "/api/v1/namespaces/app/configmaps?fieldManager=somebody",
+            "/api/v1/namespaces/app/configmaps?fieldManager=someone",
             &theirs,
         )
         .unwrap();
@@ -184,7 +184,7 @@ fn what_others_made_is_left_alone_unless_the_stream_says_so() {
     let refused = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &ours), ("c.yaml", &map)]);
     assert!(
         refused.contains(
-            "`ConfigMap app/theirs` is there and is not Outhaul's (its fields were set by somebody)"
+            "`ConfigMap app/theirs` is there and is not Outhaul's (its fields were set by someone)"
         ),
         "{refused}"
     );
@@ -202,7 +202,7 @@ fn what_others_made_is_left_alone_unless_the_stream_says_so() {
         "{second}"
     );
     fixture.assignment = "one";
-    // Somebody removed ours and made another of that name: not ours any more.
+    // Someone removed ours and made another of that name: not ours any more.
     let maps = "/api/v1/namespaces/app/configmaps";
     fixture.server.delete(&format!("{maps}/ours")).unwrap();
     fixture

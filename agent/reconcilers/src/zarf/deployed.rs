@@ -124,7 +124,7 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
         serde_json::from_slice(&bytes).map_err(|error| ApplyError::Cluster {
             problem: format!("what Zarf keeps of the package `{name}` cannot be read: {error}"),
             help: format!(
-                "see whether this Zarf is one that this agent knows; a damaged record is made anew: `kubectl --namespace {NAMESPACE} \
+                "see whether this Zarf is one that this agent knows; a damaged record is made again: `kubectl --namespace {NAMESPACE} \
                  delete secret zarf-package-{name}`, then `outhaul-agent apply`"
             ),
         })?;

@@ -75,7 +75,7 @@ impl Zarf {
         let shown = [".", "--confirm", "--skip-sbom", "--output", ".out"];
         let arguments = [&["package", "create"][..], &shown].concat();
         self.run(&arguments, folder, folder, heartbeat)
-            .map_err(|stop| said("`zarf package create`", stop))?;
+            .map_err(|stop| while_running("`zarf package create`", stop))?;
         let made = durable::list(&out)?;
         let mut made = made.into_iter().filter(|path| path.is_file());
         match (made.next(), made.next()) {
@@ -86,7 +86,7 @@ impl Zarf {
         }
     }
 
-    /// Deploys a package, and waits for it. It is unpacked in `scratch`. With `force`, fields that somebody else has set since are
+    /// Deploys a package, and waits for it. It is unpacked in `scratch`. With `force`, fields that someone else has set since are
     /// taken back.
     pub fn deploy(
         &self,
@@ -107,7 +107,7 @@ impl Zarf {
         }
         self.run(&arguments, &self.folder, scratch, heartbeat)
             .map(|_| ())
-            .map_err(|stop| said("`zarf package deploy`", stop))
+            .map_err(|stop| while_running("`zarf package deploy`", stop))
     }
 
     /// Removes a deployed package by its name.
@@ -115,7 +115,7 @@ impl Zarf {
         let arguments = ["package", "remove", name, "--confirm"];
         self.run(&arguments, &self.folder, &self.folder, heartbeat)
             .map(|_| ())
-            .map_err(|stop| said("`zarf package remove`", stop))
+            .map_err(|stop| while_running("`zarf package remove`", stop))
     }
 
     /// The definition in a package file.
@@ -123,7 +123,7 @@ impl Zarf {
         let file = package.display().to_string();
         let arguments = ["package", "inspect", "definition", file.as_str()];
         self.run(&arguments, &self.folder, &self.folder, heartbeat)
-            .map_err(|stop| said("`zarf package inspect definition`", stop))
+            .map_err(|stop| while_running("`zarf package inspect definition`", stop))
     }
 
     /// The manifests that a chart was installed with.
@@ -135,7 +135,7 @@ impl Zarf {
     ) -> Result<String, Stop> {
         let arguments = ["tools", "helm", "get", "manifest", release, "-n", namespace];
         self.run_bare(&arguments, &self.folder, heartbeat)
-            .map_err(|stop| said("`zarf tools helm get manifest`", stop))
+            .map_err(|stop| while_running("`zarf tools helm get manifest`", stop))
     }
 
     /// The releases in a namespace on which something was begun and not ended, as JSON.
@@ -143,7 +143,7 @@ impl Zarf {
         let list = ["tools", "helm", "list", "--pending", "-n", namespace];
         let arguments = [&list[..], &["--output", "json"]].concat();
         self.run_bare(&arguments, &self.folder, heartbeat)
-            .map_err(|stop| said("`zarf tools helm list`", stop))
+            .map_err(|stop| while_running("`zarf tools helm list`", stop))
     }
 
     /// One of its package commands: these know more options than its tools.
@@ -244,7 +244,7 @@ impl Zarf {
     }
 }
 
-fn said(what: &str, stop: Stop) -> Stop {
+fn while_running(what: &str, stop: Stop) -> Stop {
     match stop {
         Stop::Assignment(steps, why) => Stop::Assignment(steps, format!("{what}: {why}")),
         site @ Stop::Site(_) => site,

@@ -62,7 +62,8 @@ pub fn config_state(text: Option<&str>, folder: &Path) -> ConfigState {
     };
     let has = |key: &str| registry.and_then(|registry| registry.get(key)).is_some();
     if has("mirrors") {
-        found.push_str(", and `mirrors` is, which containerd does not take beside it: remove it");
+        found
+            .push_str(", and `mirrors` is, which containerd does not accept next to it: remove it");
     }
     let imports = table.get("imports").and_then(Value::as_array);
     if imports.is_some_and(|imports| !imports.is_empty()) {

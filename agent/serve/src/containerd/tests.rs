@@ -194,9 +194,9 @@ fn what_somebody_has_changed_since_is_never_overwritten() {
     }
     let changes = enable(&folder, &mirror()).unwrap();
     assert!(
-        changes.iter().any(
-            |one| matches!(&one.what, HostsFileOutcome::Left(why) if why.contains("somebody"))
-        )
+        changes
+            .iter()
+            .any(|one| matches!(&one.what, HostsFileOutcome::Left(why) if why.contains("someone")))
     );
     fs::write(folder.join(DEFAULT).join(HOSTS), "# mine again\n").unwrap();
     let changes = disable(&folder).unwrap();

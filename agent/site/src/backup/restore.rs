@@ -1,7 +1,7 @@
 //! A site from its backup: all of the file is checked, put together beside, and then given its names, the database last.
 //!
 //! What comes in: a backup, and an empty state folder. What goes out: a site with the keys and the state of the backup,
-//! which numbers its reports anew: what the hub acknowledged since stays true, and what waited is reported again. On an
+//! which renumbers its reports: what the hub acknowledged since stays true, and what waited is reported again. On an
 //! error nothing of it stays. A restore that a power cut interrupted leaves no database; the next one clears what it left.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The site's own key for what is sealed for it: made at enrolment, made anew by order.
+//! The site's own key for what is sealed for it: made at enrolment, made again by order.
 //!
 //! What comes in: the state folder, and in the memory which key is in use. What goes out: its public
 //! half. A key that was replaced stays beside the new one and opens what is on its way or on disk, until

@@ -64,7 +64,7 @@ impl ClockReading {
         state::set_meta(db, state::key::CLOCK, Some(&self.bound))
     }
 
-    /// Stores the bound, raised to the time that accepted metadata signed; or begun anew there, when the
+    /// Stores the bound, raised to the time that accepted metadata signed; or begun again there, when the
     /// fleet took away the key by which time was trusted so far.
     ///
     /// # Errors

@@ -168,7 +168,7 @@ pub fn look(
 }
 
 /// Whether so much time was counted since that a power cut must not lose it.
-pub fn has_counted(known: &Delays, now: &Delays) -> bool {
+pub fn is_worth_storing(known: &Delays, now: &Delays) -> bool {
     const FORGOTTEN: SignedDuration = SignedDuration::from_secs(60);
     now.iter().any(|(who, delay)| {
         let before = known.get(who).map(|known| known.longest.ran());

@@ -117,7 +117,7 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     let stored = stored(db)?;
     let sidecar = match (read_sidecar(path)?, stored.is_empty()) {
         (StoredFloors::Whole(sidecar), _) => sidecar,
-        // The database alone is enough; the next acceptance writes the sidecar anew.
+        // The database alone is enough; the next acceptance writes the sidecar again.
         (StoredFloors::Missing | StoredFloors::Damaged, false) => return Ok(stored),
         (StoredFloors::Missing, true) => return Ok(Floors::new()),
         (StoredFloors::Damaged, true) => {
@@ -128,7 +128,7 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
             return Err(StateError::Floors { problem });
         }
     };
-    // A new database beside an old sidecar: the store was made anew, the floors go on.
+    // A new database beside an old sidecar: the store was made again, the floors go on.
     if stored.is_empty() || stored == sidecar.floors || stored == sidecar.before {
         return Ok(sidecar.floors);
     }
@@ -162,7 +162,7 @@ pub fn sidecar_is_missing(db: &Connection, path: &Path) -> Result<bool, StateErr
     Ok(!is_whole && !stored(db)?.is_empty())
 }
 
-/// Writes the sidecar anew from the database, where it is missing or damaged; whether it was.
+/// Writes the sidecar again from the database, where it is missing or damaged; whether it was.
 ///
 /// # Errors
 /// [`StateError`]

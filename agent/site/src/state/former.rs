@@ -34,7 +34,7 @@ pub enum Former {
 
 /// The databases that were saved beside `database` and may take its place, the best one first: that with the most reports of the numbering that
 /// `site.json` names, or where that file is missing, the last one. None that is older than what this site worked with last. Whether one is whole is
-/// not looked at.
+/// not checked.
 pub(super) fn best_first(database: &Path) -> Vec<PathBuf> {
     let mut saved = databases(&database.with_file_name(RESCUED));
     let Some(known) = FolderIdentity::beside(database) else {

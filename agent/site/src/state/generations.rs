@@ -228,7 +228,7 @@ pub fn results(db: &Connection, pass: &str) -> Result<Vec<AssignmentResult>, Sta
         .collect()
 }
 
-/// Forgets the results of a pass, before it is begun anew or when it is over.
+/// Forgets the results of a pass, before it is begun again or when it is over.
 ///
 /// # Errors
 /// [`StateError`] when the database does not answer, or holds what does not fit.

@@ -1,6 +1,6 @@
 //! What to do when the state of a site cannot be used.
 //!
-//! What comes in: why it cannot. What goes out: the ways out, as somebody at the machine types them. It looks at which files are there, and whether the
+//! What comes in: why it cannot. What goes out: the ways out, as someone at the machine types them. It looks at which files are there, and whether the
 //! copy of the holds can be read; it changes nothing.
 
 use std::io;
@@ -42,11 +42,11 @@ impl StateError {
             Self::Damaged { path, .. } => damaged_help(path),
             Self::OtherSite { path, found, .. } => format!(
                 "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that database out of the folder (`{moves}`), and put this site's own back with its own ones; where that is lost, and this site has a \
-                 backup (`outhaul-agent backup` writes it), {restore}; without one, {anew}; where this machine \
+                 backup (`outhaul-agent backup` writes it), {restore}; without one, {again}; where this machine \
                  is to be {found} from now on, move the whole folder aside first and restore that site",
                 moves = aside::database_command(path),
                 restore = restore(path),
-                anew = enrol_anew(path)
+                again = enrol_anew(path)
             ),
             Self::OlderCopy { path, newer, .. } => older_help(path, newer.as_deref()),
             Self::Gone { path, .. } if is_being_restored(path.parent().unwrap_or(path)) => AT_RESTORE.into(),
@@ -67,11 +67,11 @@ impl StateError {
                     "copy `{}` onto a stick for the hub; {}; without one, {}",
                     text::path(folder),
                     from_backup(path),
-                    anew(path)
+                    again(path)
                 ),
-                _ => format!("{}; without one, {}", from_backup(path), anew(path)),
+                _ => format!("{}; without one, {}", from_backup(path), again(path)),
             },
-            Self::LockLost { .. } => "leave the file `lock` to the programs, which make it anew: systemd starts the service again by itself, and \
+            Self::LockLost { .. } => "leave the file `lock` to the programs, which make it again: systemd starts the service again by itself, and \
                                       it goes on; a command is repeated"
                 .into(),
             Self::Instead { path, .. } => format!(
@@ -90,7 +90,7 @@ impl StateError {
             }
             Self::Floors { .. } => {
                 "import a freshness slip that is newer than both (`outhaul slip` at the centre writes \
-                 one), or restore the whole state folder from one backup; report it: somebody may have \
+                 one), or restore the whole state folder from one backup; report it: someone may have \
                  put old files back"
                     .into()
             }
@@ -101,7 +101,7 @@ impl StateError {
             ),
             Self::OtherPiece { path, .. } => format!(
                 "stop the service first, where it runs (`systemctl stop outhaul-agent`); move that file out of the folder (`{moves}`), leave \
-                 all else in it, and repeat the command; the service, or `outhaul-agent run --once`, writes `site.json` anew, and \
+                 all else in it, and repeat the command; the service, or `outhaul-agent run --once`, writes `site.json` again, and \
                  `outhaul-agent enrol SITE.kit` with this site's kit its own request",
                 moves = aside::command(path),
             ),
@@ -111,11 +111,11 @@ impl StateError {
 
 /// The way on where this site's own key is lost.
 const NEW_KEY: &str = "move what is in its place out of the folder, if anything is, and enrol this site with a new kit (`outhaul site enrol SITE --again` at \
-                       the centre writes one, `outhaul-agent enrol SITE.kit` takes it): that makes a new key, and keeps the database with the reports that \
+                       the centre writes one, `outhaul-agent enrol SITE.kit` enrols with it): that makes a new key, and keeps the database with the reports that \
                        wait";
 /// After a restore that was interrupted before its end.
 pub const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
-                          what the first one left and begins anew";
+                          what the first one left and begins again";
 /// While one is at work.
 const AT_RESTORE: &str =
     "a restore into this folder is at work: wait until that command has ended, and repeat this one";
@@ -163,9 +163,9 @@ fn older_help(path: &Path, newer: Option<&Path>) -> String {
         ),
         None => format!(
             "stop the service first, where it runs (`systemctl stop outhaul-agent`), and put the newer one back, where it still is; else, where this \
-             site has a backup (`outhaul-agent backup` writes it), {}, which numbers reports anew; without one, {}",
+             site has a backup (`outhaul-agent backup` writes it), {}, which numbers reports again; without one, {}",
             restore(path),
-            anew(path)
+            again(path)
         ),
     }
 }
@@ -186,7 +186,7 @@ fn damaged_help(path: &Path) -> String {
         None => format!(
             "{}; without one, copy the folder away for analysis, {}{}",
             from_backup(path),
-            anew(path),
+            again(path),
             damaged_saved(path)
         ),
     }
@@ -197,7 +197,7 @@ fn damaged_help(path: &Path) -> String {
 fn exchanged_help(path: &Path, former: &Former) -> String {
     match (path.exists(), former) {
         (true, Former::Rescued(saved)) => format!(
-            "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works with the \
+            "where this site was restored or enrolled again, this is right: systemd starts the service again by itself, which then works with the \
              new one; a command is repeated; reports that only the former one had are in `{reports}`, where there were any: copy that folder onto \
              a stick for the hub; where nobody meant to replace the file, stop the service first (`systemctl stop outhaul-agent`), move what is \
              there now away (`{moves}`), {back}",
@@ -206,11 +206,11 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
             back = put_back(path, saved)
         ),
         (true, Former::ReportsSaved { folder, .. }) => format!(
-            "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works with the \
+            "where this site was restored or enrolled again, this is right: systemd starts the service again by itself, which then works with the \
              new one; a command is repeated; copy `{}` onto a stick for the hub",
             text::path(folder)
         ),
-        (true, _) => "where this site was restored or enrolled anew, this is right: systemd starts the service again by itself, which then works \
+        (true, _) => "where this site was restored or enrolled again, this is right: systemd starts the service again by itself, which then works \
                  with the new one (a single file that was put in its place goes with no `-wal` and `-shm` of the other one: stop the service and move \
                  those away first); a command is repeated; where nobody meant to replace the file, stop the service first \
                  (`systemctl stop outhaul-agent`), put the former one back, with those beside it whose names begin with its name, and start the service"
@@ -237,7 +237,7 @@ fn exchanged_help(path: &Path, former: &Former) -> String {
     }
 }
 
-/// The way back that loses nothing, where a database is not at its path: somebody may only have moved it.
+/// The way back that loses nothing, where a database is not at its path: someone may only have moved it.
 fn moved_back(path: &Path) -> String {
     if path.exists() {
         return String::new();
@@ -334,7 +334,7 @@ fn damaged_saved(path: &Path) -> String {
 }
 
 /// The way on without a backup.
-fn anew(path: &Path) -> String {
+fn again(path: &Path) -> String {
     format!(
         "move `{}` aside, with what is beside it (`{}`), and {}",
         text::path(path),
@@ -397,7 +397,7 @@ fn read_only_help(path: &Path) -> String {
     )
 }
 
-/// Space, permission, damage and somebody else at work: each has its own way out.
+/// Space, permission, damage and someone else at work: each has its own way out.
 fn database_help(code: Option<ErrorCode>) -> &'static str {
     match code {
         Some(ErrorCode::DiskFull) => {

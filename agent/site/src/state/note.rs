@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Note {
     /// Why it waits, failed, or was left, or what was decided about it.
     pub why: String,
-    /// What was found so far while its health is looked at.
+    /// What was found so far while its health is checked.
     pub health: String,
     /// What keeps the work on it from going on: something on this host, not the bundle.
     pub blocked: String,

@@ -292,7 +292,7 @@ pub fn renumber(
     let waiting = waiting(db, 0, usize::MAX)?;
     let waited = cursor(db)?.acknowledged < meta(db, key::REQUEST_UNTIL)?.unwrap_or(1);
     db.execute("DELETE FROM outbox", [])
-        .map_err(doing("number reports anew"))?;
+        .map_err(doing("renumber reports"))?;
     set_meta(db, key::OUTBOX, Some(&Cursor::default()))?;
     // What the site's values are is stated once more under the new numbering.
     set_meta::<u64>(db, key::SITE_VALUES_TOLD, None)?;

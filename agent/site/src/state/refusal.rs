@@ -36,7 +36,7 @@ impl HubRefusal {
     /// One sentence for people.
     pub fn sentence(&self) -> String {
         format!(
-            "the hub {} takes no report of this site ({}): {}; every report stays in the queue",
+            "the hub {} accepts no reports of this site ({}): {}; every report stays in the queue",
             self.url, self.rule, self.reason
         )
     }
@@ -44,12 +44,12 @@ impl HubRefusal {
     /// What to do next.
     pub fn help(&self) -> String {
         match self.rule.as_str() {
-            "revoked" => "ask whoever runs the hub why this site was revoked; a new kit (`outhaul site enrol` at the \
+            "revoked" => "ask the hub's operator why this site was revoked; a new kit (`outhaul site enrol` at the \
                           centre, `outhaul-agent enrol` here) is the way back",
             "unknown-site" => "bring the enrolment request to the hub (`outhaul-agent export FOLDER`), where \
                                `outhaul-hub site add` takes it",
             "retired-key" | "epoch-key" | "signature" => {
-                "the hub has another key under this site's name: ask whoever runs it which machine has it \
+                "the hub has another key under this site's name: ask its operator which machine has it \
                  (`outhaul-hub sites`); if that machine replaced this one, take this one out of service, else enrol it \
                  again with a new kit"
             }

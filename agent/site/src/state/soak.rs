@@ -180,7 +180,7 @@ mod tests {
             assert!(!soak.is_given_up(0), "{minute}");
         }
         assert_eq!(soak.observed_ms, 15_000);
-        // Back for one look: it counts from its last look in vain on, and the patience begins anew.
+        // Back for one look: it counts from its last look in vain on, and the patience begins again.
         let mut back = soak.clone();
         back.look(&at("a", 15 + 9 * 60 + 5));
         assert_eq!((back.observed_ms, back.unasked_ms), (20_000, 0));

@@ -251,7 +251,7 @@ impl Store {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(doing("begin"))?;
         let value = work(&transaction)?;
-        // Somebody may have waited for others, or have worked for a while.
+        // Someone may have waited for others, or have worked for a while.
         if let Err(error) = unchanged(self.place.as_ref(), &self.longest, self.lock.as_ref()) {
             transaction.rollback().map_err(doing("take back"))?;
             return Err(self.saved(error).into());

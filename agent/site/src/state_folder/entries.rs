@@ -44,7 +44,7 @@ const OF_OWNER: [&str; 5] = ["agent.toml", "agent", LOCK, RESTORING, "lost+found
 /// Largest `agent.toml` that is looked at for names, in bytes.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 
-/// Whether the agent makes such a file anew when it lacks. An old one of what SQLite writes beside the database would be put into it.
+/// Whether the agent makes such a file again when it lacks. An old one of what SQLite writes beside the database would be put into it.
 fn is_working_file(name: &str) -> bool {
     name == LOCK || name.starts_with("agent.db-")
 }
@@ -70,7 +70,7 @@ impl StateFolder {
         for name in [LOCK].iter().chain(&REPLACED_FILES).chain(&DATABASE_FILES) {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_file) {
-                // Written anew from the database, where there is one.
+                // Written again from the database, where there is one.
                 let is_copy = ["holds.json", "site.json"].contains(name)
                     && self.instead_of_database().is_none()
                     && self.database().exists();
@@ -82,7 +82,7 @@ impl StateFolder {
             }
         }
         for path in durable::list(&self.root)? {
-            // What cannot be looked at is said by whoever needs it.
+            // What cannot be read is said by whoever needs it.
             let Ok(found) = fs::metadata(&path) else {
                 continue;
             };
@@ -99,7 +99,7 @@ impl StateFolder {
         other(&self.database(), fs::FileType::is_file)
     }
 
-    /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command again begins anew.
+    /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command again begins again.
     pub fn restore_is_begun(&self) -> bool {
         self.has_restore() && !self.restore_is_at_work()
     }
@@ -119,7 +119,7 @@ impl StateFolder {
         self.root.join(RESTORING).is_dir() && !self.database().exists()
     }
 
-    /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that
+    /// Refuses a folder in which someone else has put something before it is a site's: settings that name programs, an agent, a lock that
     /// they hold open. Closing the folder would make that ours.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl StateFolder {
         }
         let settings = durable::read(&self.config(), MAX_SETTINGS_BYTES).unwrap_or_default();
         let settings = names_in(&String::from_utf8_lossy(&settings));
-        // Somebody may name it by a link, or from another folder.
+        // Someone may name it by a link, or from another folder.
         let kit = kit.and_then(|kit| fs::canonicalize(kit).ok());
         let is_kit = |path: &Path| {
             let found = || fs::canonicalize(path).ok();
@@ -285,7 +285,7 @@ mod tests {
         let mut expected = others.to_vec();
         expected.sort_unstable();
         assert_eq!(found, expected);
-        // Another kit than the one that is given is somebody's.
+        // Another kit than the one that is given is someone's.
         fs::write(at("press-8.kit"), "").unwrap();
         let found = state.foreign(Some(&at("press-8.kit"))).unwrap();
         assert!(found.contains(&"press-7.kit".to_owned()), "{found:?}");

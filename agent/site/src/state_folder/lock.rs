@@ -19,7 +19,7 @@ use crate::same_file::SameFile;
 
 /// The second line of the lock file while the service holds it; the first is the id of its process, the third marks its settings.
 const SERVICE: &str = "service";
-/// How often a lock is tried that somebody looks at, or holds.
+/// How often a lock is tried that someone looks at, or holds.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Largest lock file, in bytes.
@@ -101,7 +101,7 @@ impl StateFolder {
         }
     }
 
-    /// That somebody else has the lock, by what stands in it.
+    /// That someone else has the lock, by what stands in it.
     fn busy(&self) -> LockError {
         LockError::Busy {
             state: self.root.clone(),
@@ -109,12 +109,12 @@ impl StateFolder {
         }
     }
 
-    /// Who has the lock, where somebody has it.
+    /// Who has the lock, where someone has it.
     fn holder(&self) -> Holder {
         let path = self.root.join(LOCK);
         let text = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
         match Holder::of(&String::from_utf8_lossy(&text), path) {
-            // The file that is there, if any, is not the one under which somebody works.
+            // The file that is there, if any, is not the one under which someone works.
             Holder::Unknown(_) if !self.is_file_locked() && lock::folder_is_taken(&self.root) => {
                 Holder::Folder(self.root.clone())
             }
@@ -236,7 +236,7 @@ impl Lock {
 pub enum Holder {
     /// The process that wrote its id into the lock file, and is there.
     Process(u32),
-    /// Somebody else, or a process that has not written its id yet; the lock file.
+    /// Someone else, or a process that has not written its id yet; the lock file.
     Unknown(PathBuf),
     /// A process whose lock file was removed or replaced, and which has the folder itself.
     Folder(PathBuf),
@@ -271,7 +271,7 @@ impl fmt::Display for Holder {
                 let (path, typed) = (text::path(path), text::quoted(path));
                 write!(
                     f,
-                    "somebody else, who holds the lock `{path}` (`fuser -v {typed}` names the process),"
+                    "someone else, who holds the lock `{path}` (`fuser -v {typed}` names the process),"
                 )
             }
             Self::Folder(path) => {
@@ -358,7 +358,7 @@ mod tests {
             assert_eq!(*holder, Holder::Unknown(path.clone()), "{written}");
             let printed = error.to_string();
             assert!(
-                printed.starts_with("somebody else, who holds the lock"),
+                printed.starts_with("someone else, who holds the lock"),
                 "{printed}"
             );
         }

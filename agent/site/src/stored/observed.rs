@@ -22,7 +22,7 @@ struct Reported {
     at_ms: i64,
 }
 
-fn said(action: Action, note: &str, results: &[AssignmentResult]) -> Digest {
+fn digest_of(action: Action, note: &str, results: &[AssignmentResult]) -> Digest {
     let said = (format!("{action:?}"), note, results);
     // Results are read from JSON and written as such: this cannot fail.
     Digest::of(&serde_json::to_vec(&said).unwrap_or_default())
@@ -44,7 +44,7 @@ pub(super) fn is_unchanged(
     let age_ms = author.reading.wall_ms().saturating_sub(last.at_ms);
     // A time in the future is of another clock.
     let is_young = u64::try_from(age_ms).is_ok_and(|age_ms| age_ms < transition.unchanged_ms);
-    Ok(is_young && last.said == said(action, &transition.note, &transition.results))
+    Ok(is_young && last.said == digest_of(action, &transition.note, &transition.results))
 }
 
 /// Remembers what is reported of a generation.
@@ -58,7 +58,7 @@ pub(super) fn keep(
     transition: &Transition,
 ) -> Result<(), StateError> {
     let reported = Reported {
-        said: said(action, &transition.note, &transition.results),
+        said: digest_of(action, &transition.note, &transition.results),
         at_ms: author.reading.wall_ms(),
     };
     state::set_meta(db, key::REPORTED, Some(&reported))

@@ -23,10 +23,10 @@ pub(super) fn not_looked_at(medium: &Path, listing: &Listing) -> Option<String> 
     }
     Some(match named.pop() {
         Some(only) if named.is_empty() => format!(
-            "warning: {only} lies more than three folders deep and was not looked at: `outhaul-agent import {typed}` does"
+            "warning: {only} lies more than three folders deep and was not read: `outhaul-agent import {typed}` does"
         ),
         last => format!(
-            "warning: {} and {} lie more than three folders deep and were not looked at: `outhaul-agent import {typed}` looks at the first; if \
+            "warning: {} and {} lie more than three folders deep and were not read: `outhaul-agent import {typed}` reads the first; if \
              a newer bundle may lie in another, name that one",
             named.join(", "),
             last.unwrap_or_default()

@@ -21,7 +21,7 @@ use crate::intake::file::BundleFile;
 use crate::intake::{self, BundleSource as _, ImportOutcome, Offer, parity, refusals, set_aside};
 use crate::runner;
 
-/// How often it is tried anew, each time with other files: all of them are read.
+/// How often it is tried again, each time with other files: all of them are read.
 const MAX_TRIES: usize = 24;
 
 /// Whether an older bundle is worth taking: parts are missing of the newer one that was taken, its parity is too little, and the
@@ -292,7 +292,7 @@ fn ways<'m>(agent: &Agent, sets: &[Set<'m>], older: Option<&KeptParity>) -> Vec<
     ways
 }
 
-/// Takes these parity files anew, with what was here before or without it, and makes what is missing when they are enough.
+/// Takes these parity files again, with what was here before or without it, and makes what is missing when they are enough.
 fn again(
     agent: &mut Agent,
     media: &Media,

@@ -1,4 +1,4 @@
-//! What of a medium was not taken: for somebody else, older, refused, or not to be looked at.
+//! What of a medium was not taken: for someone else, older, refused, or not to be looked at.
 //!
 //! What comes in: an entry and the error that it met. What goes out: the findings, with that error where it belongs. It opens nothing.
 
@@ -24,7 +24,7 @@ pub(super) fn unusable(error: &FileError) -> String {
     format!("`{}`: {}", text::path(&error.path), error.source)
 }
 
-/// Sorts what was not taken: for somebody else or older, or refused, which is reported later.
+/// Sorts what was not taken: for someone else or older, or refused, which is reported later.
 pub(super) fn pass_over(
     name: &str,
     error: AgentError,

@@ -1,4 +1,4 @@
-//! What somebody removed from the state folder without touching the database: what that costs, and what brings it back.
+//! What someone removed from the state folder without touching the database: what that costs, and what brings it back.
 //!
 //! What comes in: the memory, and what lies in the state folder. What goes out: one entry for what an interrupted
 //! restore left, one for `site.json` of another numbering, one for the copies beside the database, one for stored blobs of the active bundle, one for
@@ -29,15 +29,15 @@ pub(super) fn restoring(agent: &Agent) -> Option<Attention> {
     })
 }
 
-/// That `site.json` is of another numbering. A service that numbers its reports anew at this moment writes it next.
+/// That `site.json` is of another numbering. A service that renumbers its reports at this moment writes it next.
 pub(super) fn numbering(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     if agent.state_folder.is_locked() {
         return Ok(None);
     }
     let differs = identity::other_numbering(&agent.state_folder, agent.store.read())?;
     Ok(differs.map(|message| {
-        let help = "start the service (`systemctl start outhaul-agent`), or give `outhaul-agent run --once`, which writes the file anew from the database; \
-                    where somebody put the file back, put nothing else of that time back";
+        let help = "start the service (`systemctl start outhaul-agent`), or give `outhaul-agent run --once`, which writes the file again from the database; \
+                    where someone put the file back, put nothing else of that time back";
         Attention::of_site(AttentionKind::Missing, message, help.to_owned())
     }))
 }
@@ -63,12 +63,12 @@ fn copies(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
         (
             holds::beside::read(folder).is_none(),
             "`holds.json`",
-            "nobody knows what people hold",
+            "which holds there are is unknown",
         ),
         (
             identity::read(folder).is_none(),
             "`site.json`",
-            "another site's database would be taken for this one's",
+            "another site's database would be mistaken for this one's",
         ),
     ];
     let missing = all.into_iter().filter(|(is_missing, ..)| *is_missing);
@@ -81,7 +81,7 @@ fn copies(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
         names.join(", "),
         costs.join(", and ")
     );
-    let help = "the service writes that anew from the database: start it where it does not run (`systemctl start outhaul-agent`), or give \
+    let help = "the service writes that again from the database: start it where it does not run (`systemctl start outhaul-agent`), or give \
                 `outhaul-agent run --once`";
     Ok(Some((message, help.to_owned())))
 }

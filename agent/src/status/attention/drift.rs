@@ -1,7 +1,7 @@
 //! What of the active bundle, and of what people hold, differs on this host at this moment.
 //!
 //! What comes in: the memory, the kept generations, and what their reconcilers say. What goes out: one entry for each assignment that
-//! differs, with what corrects it; or why that cannot be looked at; and which assignments were looked at. It changes nothing.
+//! differs, with what corrects it; or why that cannot be read; and which assignments were looked at. It changes nothing.
 
 use std::collections::BTreeSet;
 

@@ -105,7 +105,7 @@ fn kept_sets_of_values_are_found_again_and_one_that_is_not_whole_says_nothing() 
         .collect();
     found.sort();
     assert_eq!(found, [values("70"), values("71")]);
-    // Somebody has typed another allowed value into what is kept.
+    // Someone has typed another allowed value into what is kept.
     fs::write(
         first.rendered.join(FILES[1].0),
         "TRAY=\"left\"\nWIDTH=\"72\"\n",

@@ -1,6 +1,6 @@
 //! Which platforms an image has, and the layers of each.
 //!
-//! What comes in: the bytes of its manifest or index, and somebody who reads a small content by its digest. What goes out: the
+//! What comes in: the bytes of its manifest or index, and someone who reads a small content by its digest. What goes out: the
 //! platforms. Artifacts that are no image (charts, signatures, attestations) have none.
 
 use outhaul_kit::bounds::MAX_IMAGE_INDEX_DEPTH;

@@ -149,7 +149,7 @@ fn a_change_on_site_that_the_site_itself_found_is_the_cause() {
         vec![commit("a commit", &["+x1"]), Candidate::drift()],
     );
     assert_eq!(
-        found[0].0, "somebody changed on site what was applied",
+        found[0].0, "someone changed on site what was applied",
         "{found:?}"
     );
     assert!(found[0].1 > 90, "{found:?}");

@@ -56,7 +56,7 @@ pub(super) fn badly_named(
     let problem = match image.parse::<ImageReference>() {
         Err(error) => (
             error.to_string(),
-            "write it as a container runtime takes it".to_owned(),
+            "write it as a container runtime accepts it".to_owned(),
         ),
         Ok(reference) => {
             let url = format!("https://{}/", reference.registry);

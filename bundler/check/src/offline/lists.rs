@@ -1,6 +1,6 @@
 //! Lists of files that nobody reads: of another name than `outhaul-files.toml`, or not in the folder of a workload's manifests.
 //!
-//! What comes in: a workload's repository and the folder of its manifests there. What goes out: a finding for each file that somebody may
+//! What comes in: a workload's repository and the folder of its manifests there. What goes out: a finding for each file that someone may
 //! take for its list. It reads names alone.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Sites as nearly everybody writes them: read without the parser, or skipped.
+//! Sites as nearly everyone writes them: read without the parser, or skipped.
 //!
 //! What comes in: a file's text. What goes out: its documents in their order: plain sites, with where
 //! each of their texts stands, and the parts that still need the parser. A document is a plain site only

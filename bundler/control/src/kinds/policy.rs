@@ -80,7 +80,7 @@ pub(super) fn own_described() -> KindSchema {
     let spread = object(vec![
         must(
             "label",
-            "The label's name; what lacks it is not taken.",
+            "The label's name; objects without it do not match.",
             pattern(LABEL_NAME, "zone"),
         ),
         may(

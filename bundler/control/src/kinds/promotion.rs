@@ -113,7 +113,7 @@ pub(super) fn described() -> KindSchema {
         ),
         may(
             "parts",
-            "Rules for some of the sites, besides those for all.",
+            "Rules for some of the sitesin addition to those for all.",
             list(object(
                 [
                     may(
@@ -156,7 +156,7 @@ fn check_list() -> Field {
             ),
             may(
                 "by",
-                "Whose outcomes count; everybody's whom the hub lets state one when left out.",
+                "Whose outcomes count; everyone's whom the hub lets state one when left out.",
                 some(text("ci")),
             ),
         ])),

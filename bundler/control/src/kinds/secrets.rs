@@ -1,4 +1,4 @@
-//! Private keys in a control plane: everybody who may read the repository has them.
+//! Private keys in a control plane: everyone who may read the repository has them.
 //!
 //! What comes in: the text of a file, and its documents. What goes out: a finding for each text that holds a private key: an error in
 //! our own kinds, where none belongs, and a warning in Kalypso's and in `ConfigMap`s, which may be what they were before. The key itself
@@ -18,7 +18,7 @@ pub(super) fn report(reader: &mut FieldReader<'_>, node: &Node, kind: &str, ours
                 return;
             };
             let message =
-                format!("`{kind}` holds {what}: everybody who reads this repository has it");
+                format!("`{kind}` holds {what}: everyone who reads this repository has it");
             let made = match ours {
                 true => Diagnostic::error("private-key", message),
                 false => Diagnostic::warning("private-key", message),

@@ -399,7 +399,7 @@ pub(super) fn selector() -> Shape {
         must("key", "The label's name.", pattern(LABEL_NAME, "zone")),
         must(
             "operator",
-            "`In` and `NotIn` need values; `Exists` and `DoesNotExist` take none. `NotIn` and `DoesNotExist` match what lacks the label.",
+            "`In` and `NotIn` need values; `Exists` and `DoesNotExist` take none. `NotIn` and `DoesNotExist` match objects without the label.",
             one_of(&["In", "NotIn", "Exists", "DoesNotExist"]),
         ),
         may(

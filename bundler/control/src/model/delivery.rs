@@ -184,7 +184,7 @@ impl Encryption {
     }
 }
 
-/// What sites do about drift: what they applied and somebody changed by hand.
+/// What sites do about drift: what they applied and someone changed by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
     /// It is reported.

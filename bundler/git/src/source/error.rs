@@ -34,7 +34,7 @@ pub enum SourceError {
         /// Its path.
         path: PathBuf,
     },
-    /// There is nothing at a path that somebody typed.
+    /// There is nothing at a path that someone typed.
     #[error("there is no folder `{}`", path.display())]
     Missing {
         /// Its path.
@@ -207,7 +207,7 @@ impl SourceError {
     }
 }
 
-/// What git calls a repository of somebody else.
+/// What git calls a repository of someone else.
 const DUBIOUS: &str = "dubious ownership";
 
 /// The repository that git names in such a message, as a word of a command line.

@@ -369,7 +369,7 @@ impl Repository {
             ..Bounds::FETCH
         };
         let ended = program::run(command, &bounds, &remote.shown())?;
-        Ok(self.judged(ended)?.map(drop))
+        Ok(self.outcome_of(ended)?.map(drop))
     }
 
     fn has_commit(&self, id: &str) -> Result<bool, SourceError> {
@@ -413,10 +413,10 @@ impl Repository {
                 .env(format!("GIT_CONFIG_KEY_{at}"), key)
                 .env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
-        self.judged(program::run(command, &Bounds::LOCAL, &what)?)
+        self.outcome_of(program::run(command, &Bounds::LOCAL, &what)?)
     }
 
-    fn judged(&self, ended: GitOutput) -> Result<Result<Vec<u8>, String>, SourceError> {
+    fn outcome_of(&self, ended: GitOutput) -> Result<Result<Vec<u8>, String>, SourceError> {
         let GitOutput {
             success,
             stdout,
@@ -425,7 +425,7 @@ impl Repository {
         if success {
             return Ok(Ok(stdout));
         }
-        // A mirror owned by somebody else is a matter of the machine, not of a missing branch.
+        // A mirror owned by someone else is a matter of the machine, not of a missing branch.
         if message.contains("dubious ownership") {
             return Err(SourceError::Git {
                 message: first_line(&message),

@@ -1,7 +1,7 @@
 //! Working copies: what is edited in one, and reading it as it is.
 //!
 //! What comes in: a local folder with a git repository and a reference. What goes out: the files that are
-//! edited and not committed, or, where somebody asks for it, a source of the files as they are in place of
+//! edited and not committed, or, where someone asks for it, a source of the files as they are in place of
 //! the commit that is checked out. A working copy is never changed, not even git's index of it.
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Repository {
             return None;
         }
         let arguments = ["status", "--porcelain", "-z", "--no-renames"];
-        // It would otherwise write its index anew: a working copy is never touched.
+        // It would otherwise write its index again: a working copy is never touched.
         let arguments = [&["--no-optional-locks"], &arguments[..]].concat();
         let settings = self.without_filters();
         let status = self.try_run_with(&arguments, &settings);

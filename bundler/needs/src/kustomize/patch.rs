@@ -275,7 +275,7 @@ impl Walk<'_> {
             }
         } else if files::join(folder, entry).is_some_and(|path| self.kustomization(&path).is_some())
         {
-            let message = format!("the plugins that `{entry}` builds are not looked at");
+            let message = format!("the plugins that `{entry}` builds are not searched");
             let help =
                 "name the files of plugins themselves, so that the images that they set travel";
             self.gap(Means::Images, at.clone(), message, help);

@@ -90,7 +90,7 @@ impl Walk<'_> {
             Means::Broken,
             at.clone(),
             message,
-            "commit it, or take the entry out; a symbolic link or a submodule is not followed",
+            "commit it, or remove the entry; a symbolic link or a submodule is not followed",
         );
     }
 

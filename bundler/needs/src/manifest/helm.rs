@@ -300,7 +300,7 @@ impl Helm {
             }
             // The chart itself is a folder of what that source brings.
             _ => found.push(unknown(format!(
-                "the chart `{chart}` is a folder of the {kind} `{}`: which images it needs is not looked for",
+                "the chart `{chart}` is a folder of the {kind} `{}`: which images it needs is not determined",
                 shown(from)
             ))),
         }

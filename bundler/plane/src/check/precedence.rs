@@ -1,4 +1,4 @@
-//! Precedence: values that win by the order of names and by nothing that somebody decided.
+//! Precedence: values that win by the order of names and by nothing that someone decided.
 //!
 //! What comes in: a control plane and what was composed of it, for cluster types and for single sites.
 //! What goes out: a warning with both places where of two containers that set one key the more specific

@@ -1,4 +1,4 @@
-//! Secrets: values that are to be kept secret, by their keys or by how they begin, and that everybody can read.
+//! Secrets: values that are to be kept secret, by their keys or by how they begin, and that everyone can read.
 //!
 //! What comes in: a control plane. What goes out: a warning for each such value of a config container that is not sealed: it is in git,
 //! in what is rendered and in every bundle as it is written. What only names a secret, such as a file or an object of the cluster, is
@@ -19,7 +19,7 @@ pub const HELP: &str = "`outhaul secret seal` makes a text that only the sites o
 /// What is said of one.
 pub fn message(key: &str) -> String {
     format!(
-        "`{key}` looks like a secret, and everybody who has this repository, what is rendered or a bundle can read it"
+        "`{key}` looks like a secret, and everyone who has this repository, what is rendered or a bundle can read it"
     )
 }
 

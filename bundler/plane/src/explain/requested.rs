@@ -1,4 +1,4 @@
-//! Requested: which keys of the platform config somebody asks for, set or not.
+//! Requested: which keys of the platform config someone asks for, set or not.
 //!
 //! What comes in: a control plane, and its schedule. What goes out: for each cluster type the keys that a
 //! config schema requires or describes and that a template names, with every place, who sets them, the
@@ -18,7 +18,7 @@ use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{ClusterType, ConfigContainer, DeploymentTarget};
 
-/// A key that somebody asks for on one cluster type.
+/// A key that someone asks for on one cluster type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Requested {
     /// The cluster type's name.
@@ -57,7 +57,7 @@ pub struct ContainerCandidate {
     pub applies_to: String,
 }
 
-/// Every key that somebody asks for, by cluster type and key; only `key` when one is named.
+/// Every key that someone asks for, by cluster type and key; only `key` when one is named.
 pub fn requested(
     plane: &ControlPlane,
     schedule: &Schedule,

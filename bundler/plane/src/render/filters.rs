@@ -129,7 +129,7 @@ fn dns_label(name: &str) -> Result<String, Error> {
     let bytes = name.as_bytes();
     if !bytes.iter().all(inner) || !edge(bytes.first()) || !edge(bytes.last()) {
         return Err(refused(format!(
-            "`{name}` cannot be a name in Kubernetes, which takes lower-case letters, digits and `-` \
+            "`{name}` cannot be a name in Kubernetes, which allows lower-case letters, digits and `-` \
              here, first and last a letter or digit; rename the workload, the target, the cluster type \
              or the environment"
         )));
@@ -144,7 +144,7 @@ fn label_value(value: &str) -> Result<String, Error> {
     let bytes = value.as_bytes();
     if !bytes.iter().all(inner) || !edge(bytes.first()) || !edge(bytes.last()) {
         return Err(refused(format!(
-            "`{value}` cannot be the value of a label in Kubernetes, which takes letters, digits, `-`, \
+            "`{value}` cannot be the value of a label in Kubernetes, which allows letters, digits, `-`, \
              `_` and `.`, first and last a letter or digit"
         )));
     }
@@ -184,7 +184,7 @@ fn config_key(key: &str) -> Result<String, Error> {
         || key.starts_with("..")
     {
         return Err(refused(format!(
-            "`{key}` cannot be a key of a ConfigMap or Secret, which takes letters, digits, `-`, `_` and \
+            "`{key}` cannot be a key of a ConfigMap or Secret, which allows letters, digits, `-`, `_` and \
              `.`, at most 253; {RENAME}"
         )));
     }
@@ -197,7 +197,7 @@ fn variable(name: &str) -> Result<String, Error> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.bytes().all(inner)
     {
         return Err(refused(format!(
-            "`{name}` cannot be the name of a variable, which takes letters, digits and `_`, first no \
+            "`{name}` cannot be the name of a variable, which allows letters, digits and `_`, first no \
              digit; {RENAME}"
         )));
     }

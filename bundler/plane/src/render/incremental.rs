@@ -68,7 +68,7 @@ fn assigned_of(group: &RenderedClusterType) -> Assigned {
     assigned
 }
 
-/// Puts into the last groups what was done anew, and takes out what is no more. A group that the last
+/// Puts into the last groups what was done again, and takes out what is no more. A group that the last
 /// rendering still has is copied first.
 fn merge(
     groups: &mut BTreeMap<String, Arc<RenderedClusterType>>,

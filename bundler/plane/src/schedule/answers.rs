@@ -22,7 +22,7 @@ pub enum SchedulerAnswer {
         message: String,
         /// What to do next.
         help: String,
-        /// Whether the machine is at fault (a missing program), not what somebody wrote.
+        /// Whether the machine is at fault (a missing program), not what someone wrote.
         environment: bool,
     },
 }

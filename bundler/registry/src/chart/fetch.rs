@@ -161,7 +161,7 @@ impl<'a> Fetch<'a> {
                     let next = next(&answer, &at).ok_or_else(|| {
                         self.wrong(
                             &format!("`{what}`"),
-                            "is redirected to an address that cannot be asked",
+                            "is redirected to an address that is not allowed",
                         )
                     })?;
                     let to = host_of(&next).unwrap_or_default();

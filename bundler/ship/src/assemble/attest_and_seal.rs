@@ -96,7 +96,7 @@ impl UnsignedBundle {
             first.extend(encode_all(&candidates, &mut self.spool)?);
         }
         self.index.blobs.splice(0..0, first);
-        self.settled()
+        self.with_index_bytes()
     }
 
     /// An attestation of a bundle that is not sealed yet; empty when it has none of that name.
@@ -137,7 +137,7 @@ impl UnsignedBundle {
             let sealed = self.seal_blob(blob, &keys, &recipients)?;
             self.index.blobs.push(sealed);
         }
-        self.settled()
+        self.with_index_bytes()
     }
 
     fn seal_blob(
@@ -173,7 +173,7 @@ impl UnsignedBundle {
     }
 
     /// With the bytes of its changed index.
-    fn settled(mut self) -> Result<Self, AttestSealError> {
+    fn with_index_bytes(mut self) -> Result<Self, AttestSealError> {
         self.index_bytes = self.index.to_bytes();
         Index::from_bytes(&self.index_bytes, &Limits::default())?;
         Ok(self)

@@ -318,7 +318,7 @@ impl Spool {
     }
 
     /// From now on the bytes of blobs count: forgets those of earlier bundles that are not what they should be, so that
-    /// they are encoded anew.
+    /// they are encoded again.
     pub fn confirm(&mut self) {
         self.confirms = true;
         self.blobs

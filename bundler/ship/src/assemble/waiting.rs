@@ -1,4 +1,4 @@
-//! An assembled bundle on disk, while it waits for somebody's signature.
+//! An assembled bundle on disk, while it waits for someone's signature.
 //!
 //! What comes in: an [`UnsignedBundle`] and a folder. What goes out: its index and encoded blobs there, and
 //! later the very same bundle again. What is sealed cannot be made a second time with the same bytes, and the

@@ -41,7 +41,7 @@ pub enum PlanError {
         "nothing was published: every assignment is broken, and the branch has no last good output"
     )]
     AllBroken,
-    /// Somebody else's file is where one of ours must go.
+    /// Someone else's file is where one of ours must go.
     #[error(
         "`{path}` already exists, and Outhaul did not write it (there are {count} such files)\nhelp: publish to another \
          branch or `--path`, or remove it there; if Kalypso wrote it, `--adopt` takes over what Kalypso wrote"
@@ -118,7 +118,7 @@ pub struct CommitChanges {
     pub removed: BTreeSet<String>,
     /// What becomes of the broken assignments: what the branch has of them stays.
     pub isolation: Isolation<()>,
-    /// Files of ours that somebody changed or removed in the branch.
+    /// Files of ours that someone changed or removed in the branch.
     pub by_hand: BTreeSet<String>,
     /// Files that stay as they are.
     pub unchanged: usize,
@@ -133,11 +133,11 @@ pub struct CommitChanges {
 }
 
 impl CommitChanges {
-    /// A warning where a branch that was published before is made anew.
+    /// A warning where a branch that was published before is made again.
     pub fn made_anew(&self, branch: &str) -> Option<String> {
         let commit = self.gone_from.as_ref()?;
         Some(format!(
-            "warning: branch `{branch}` was at {commit} when it was last seen from here, and is not there any more; it was made anew, \
+            "warning: branch `{branch}` was at {commit} when it was last seen from here, and is not there any more; it was made again, \
              without its history and without files of others"
         ))
     }
@@ -188,7 +188,7 @@ impl OnRecord {
     /// Judges what is `there` below `root`.
     ///
     /// # Errors
-    /// [`PlanError`] when it is another environment's, or somebody else's file is in the way.
+    /// [`PlanError`] when it is another environment's, or someone else's file is in the way.
     pub fn of(root: &str, there: BranchFiles, desired: &Desired<'_>) -> Result<Self, PlanError> {
         let record = there.record.as_deref().map(Record::parse).transpose();
         let record = record.map_err(|problem| PlanError::Record {
@@ -221,7 +221,7 @@ impl OnRecord {
             }
         }
         refuse_foreign(root, &there, desired, &owned)?;
-        // Beside a record, what lies in other folders than those of cluster types is somebody else's.
+        // Beside a record, what lies in other folders than those of cluster types is someone else's.
         let of_record = record.iter().flat_map(|record| record.files.keys());
         let mut tops: BTreeSet<&str> = of_record.map(|path| top_of(path)).collect();
         let of_plane = desired.control_plane.cluster_types.keys();

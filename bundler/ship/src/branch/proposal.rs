@@ -2,7 +2,7 @@
 //!
 //! What comes in: what is desired, and a [`Forge`]. What goes out: one branch per environment and base,
 //! always under the same name, and one open pull request from it, updated at every run. A branch to
-//! which somebody else committed is left alone; so is every pull request but our own. When the base
+//! which someone else committed is left alone; so is every pull request but our own. When the base
 //! holds what is desired, our own pull request is closed and its branch removed.
 
 use std::error::Error;
@@ -224,7 +224,7 @@ impl PlatformRepository {
                 forge.close(open.number).map_err(failed)?;
                 done = ProposalAction::Closed;
             }
-            // Somebody else may have removed it, as forges do after a merge.
+            // Someone else may have removed it, as forges do after a merge.
             if let Err(error) = self.store.remove(&branch, old) {
                 tracing::debug!(branch, %error, "the branch is not removed");
             }
@@ -325,7 +325,7 @@ impl<E: Error + 'static> Destination for Proposal<'_, E> {
                 Ok(Committed::Done(done))
             }
             Err(error) if was_overtaken(&error.message) => {
-                tracing::info!(branch, "somebody else pushed meanwhile; reading it again");
+                tracing::info!(branch, "someone else pushed meanwhile; reading it again");
                 Ok(Committed::Overtaken(repository.moved(&branch).into()))
             }
             Err(error) => Err(repository.refused(&branch, error).into()),

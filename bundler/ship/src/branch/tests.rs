@@ -127,8 +127,8 @@ impl BranchFixture {
         self.git(&["rev-list", "--count", "dev"])
     }
 
-    /// Somebody else commits to `branch`: content, or `None` to remove.
-    fn somebody(&self, branch: &str, edits: &[(&str, Option<&str>)]) -> String {
+    /// Someone else commits to `branch`: content, or `None` to remove.
+    fn someone(&self, branch: &str, edits: &[(&str, Option<&str>)]) -> String {
         let (repository, git) = (self.repository(""), Git::at(&self.url()));
         let edits = edits.iter().map(|(path, text)| {
             let bytes = text.map(|text| text.as_bytes().to_vec());
@@ -189,9 +189,9 @@ fn what_others_put_there_stays_and_what_is_no_longer_rendered_goes() {
         (".github/workflows/ci.yaml", Some("on: push")),
         ("docs/drone.md", Some("text")),
     ];
-    fixture.somebody("dev", &others);
+    fixture.someone("dev", &others);
     fixture.publish(&run(&FILES)).unwrap();
-    fixture.somebody("dev", &[("drone/app/notes.md", Some("mine"))]);
+    fixture.someone("dev", &[("drone/app/notes.md", Some("mine"))]);
     let mut less = FILES.to_vec();
     less.retain(|(path, _)| !path.ends_with("reconciler.yaml"));
     less.push(("large/app/namespace.yaml", "new"));
@@ -217,7 +217,7 @@ fn a_file_changed_by_hand_is_rendered_again_and_said() {
         ("drone/app/namespace.yaml", Some("a: by hand")),
         ("large/README.md", None),
     ];
-    fixture.somebody("dev", &edits);
+    fixture.someone("dev", &edits);
     let done = fixture.publish(&run(&FILES)).unwrap();
     let by_hand: Vec<_> = done.plan.by_hand.iter().collect();
     assert_eq!(by_hand, ["drone/app/namespace.yaml", "large/README.md"]);
@@ -237,7 +237,7 @@ fn a_foreign_file_in_the_way_is_refused_also_as_a_folder_or_below_one() {
         "large/README.md/deeper",
     ] {
         let fixture = BranchFixture::new();
-        let before = fixture.somebody("dev", &[(taken, Some("theirs"))]);
+        let before = fixture.someone("dev", &[(taken, Some("theirs"))]);
         let error = fixture.publish(&run(&FILES)).unwrap_err();
         assert!(
             matches!(&error, PublishError::Plan(PlanError::Foreign { path, .. }) if path == taken),
@@ -256,7 +256,7 @@ fn what_kalypso_wrote_is_taken_over_when_asked_and_a_readme_of_people_never() {
         ("gone/README.md", Some(outhaul_plane::render::README)),
         ("docs/README.md", Some("How to")),
     ];
-    fixture.somebody("dev", &kalypsos);
+    fixture.someone("dev", &kalypsos);
     assert!(fixture.publish(&run(&FILES)).is_err());
     let mut adopting = run(&FILES);
     adopting.adopt = true;
@@ -334,7 +334,7 @@ fn a_path_of_its_own_leaves_the_rest_of_the_branch_alone() {
         clash,
         PublishError::Plan(PlanError::OtherEnvironment { .. })
     ));
-    let record = fixture.somebody(
+    let record = fixture.someone(
         "dev",
         &[("clusters/stage/.outhaul/platform.json", Some("{"))],
     );
@@ -353,7 +353,7 @@ fn a_push_never_goes_over_what_was_not_read() {
     fixture.publish(&run(&FILES)).unwrap();
     let store = &repository.store;
     let read = store.fetch("dev").unwrap();
-    let theirs = fixture.somebody("dev", &[("theirs.md", Some("x"))]);
+    let theirs = fixture.someone("dev", &[("theirs.md", Some("x"))]);
     let edits = BTreeMap::from([("a".to_owned(), Some(b"1".to_vec()))]);
     let made = store.commit(read.as_deref(), &edits, "late\n").unwrap();
     let error = store.push("dev", read.as_deref(), &made).unwrap_err();

@@ -62,7 +62,7 @@ pub(super) fn read(
 fn refuse_control_plane(opened: &source::OpenedSource) -> Result<(), PublishError> {
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
     let tree = match opened.tree("", &is_yaml, &LIMITS) {
-        // No program reads a control plane that large: it is somebody's platform.
+        // No program reads a control plane that large: it is someone's platform.
         Err(SourceError::TooLarge { .. }) => return Ok(()),
         tree => tree?,
     };
@@ -70,7 +70,7 @@ fn refuse_control_plane(opened: &source::OpenedSource) -> Result<(), PublishErro
         let Ok(text) = String::from_utf8(file.bytes) else {
             continue;
         };
-        // Nothing else is parsed: it may be a large platform that somebody else rendered.
+        // Nothing else is parsed: it may be a large platform that someone else rendered.
         if !MARKS.iter().any(|mark| text.contains(mark)) {
             continue;
         }
@@ -96,7 +96,7 @@ fn refuse_control_plane(opened: &source::OpenedSource) -> Result<(), PublishErro
 /// The kinds that a control plane cannot do without, as its files name them.
 const MARKS: [&str; 3] = ["BaseRepo", "ClusterType", "Environment"];
 
-/// A file of somebody else must not stand where the published folder would be.
+/// A file of someone else must not stand where the published folder would be.
 fn root_is_free(opened: &source::OpenedSource, root: &str) -> Result<(), PublishError> {
     let ends = root.match_indices('/').map(|(end, _)| end);
     let parents: Vec<&str> = ends.chain([root.len()]).map(|end| &root[..end]).collect();

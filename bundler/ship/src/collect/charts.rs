@@ -169,7 +169,7 @@ impl Collector<'_> {
         let archive = archive.map_err(|error| not_brought(name, whole, at, false, error))?;
         let Some(archive) = archive else {
             let message = format!(
-                "`{name}`: `{whole}` is no chart, and the manifests in it are not searched: images that they name do not travel because of \
+                "`{name}`: `{whole}` is not a chart, and the manifests in it are not searched: images that they name do not travel because of \
                  them"
             );
             self.uncertain.insert(message, at.cloned());

@@ -113,7 +113,7 @@ pub enum CollectError {
         assignment: String,
         /// The image or the chart, as it is written.
         what: String,
-        /// Where it is written, where that is a file that somebody wrote.
+        /// Where it is written, where that is a file that someone wrote.
         at: Option<Box<Location>>,
         /// Whether its tag is pinned to what it was.
         pinned: bool,

@@ -1,6 +1,6 @@
 //! What a workload lists in `outhaul-files.toml`: files, and Debian packages with a repository made of them.
 //!
-//! What comes in: the list among a workload's manifests, and somebody who brings a file. What goes out: files of the
+//! What comes in: the list among a workload's manifests, and someone who brings a file. What goes out: files of the
 //! assignment's payload: what is listed, and for packages the index of a flat apt repository, signed with the fleet's
 //! key, with the catalog by which a site's mirror serves it. Whatever cannot be had is that assignment's error.
 

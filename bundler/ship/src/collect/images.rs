@@ -1,6 +1,6 @@
 //! Images and repositories that an assignment needs besides its own, where a policy says that they travel.
 //!
-//! What comes in: the files of an assignment, rendered and its own, the lock, and somebody who brings an image
+//! What comes in: the files of an assignment, rendered and its own, the lock, and someone who brings an image
 //! into a folder here. What goes out: which images and which commits of which repositories the site serves. A
 //! tag is what the lock says; what the lock does not know is asked for, and pinned. It speaks to no registry.
 

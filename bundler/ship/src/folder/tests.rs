@@ -12,7 +12,7 @@ use outhaul_record::isolation::Kept;
 
 mod runs_tests;
 
-/// Everything anew, as a run without a past does it.
+/// Everything again, as a run without a past does it.
 fn write(
     out: &Path,
     tree: &BTreeMap<String, Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Walk: every file below a folder, and what shows whether somebody touched it since.
+//! Walk: every file below a folder, and what shows whether someone touched it since.
 //!
 //! What comes in: a folder. What goes out: its files by path, each with a [`FileStamp`]: the facts by which
 //! git's index knows that a file is as it was. Links and whatever else is not a regular file have none. No

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the folder, what was found in it, and the tree that it is to hold. What goes out: the
 //! folder with that tree and whatever else people put there. The smallest folder that holds every change
-//! is made anew beside it, with links to the files that stay, and takes the old one's place at once. Where
+//! is made again beside it, with links to the files that stay, and takes the old one's place at once. Where
 //! few changes lie far apart there are several, which a power cut cannot part for good (see
 //! [`exchange`]). Where nothing changes, nothing is written but the record.
 
@@ -24,7 +24,7 @@ use outhaul_record::record::Record;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
 const SYNCED_ALONE: usize = 64;
-/// Several folders are made anew instead of one when they hold less than one part in so many of its files.
+/// Several folders are made again instead of one when they hold less than one part in so many of its files.
 const SEVERAL_SHARE: usize = 4;
 
 /// What a file of a tree is to hold.
@@ -132,7 +132,7 @@ pub fn write(
 fn refuse_lost(folder: &Path, tree: &Tree<'_>, before: &Remembered) -> Result<(), OutputError> {
     let record = before.record.as_ref();
     let is_on_record = |path: &str| record.is_some_and(|record| record.files.contains_key(path));
-    // Beside a record, what lies in other folders than those of cluster types is somebody else's.
+    // Beside a record, what lies in other folders than those of cluster types is someone else's.
     let of_record = record.iter().flat_map(|record| record.files.keys());
     let tops = of_record.chain(tree.keys());
     let tops: BTreeSet<&str> = tops.map(|path| top_of(path)).collect();
@@ -179,7 +179,7 @@ fn holds(path: &Path, seen: &FileStamp, bytes: &[u8]) -> bool {
     seen.size == bytes.len() as u64 && read_file(path).is_ok_and(|there| there == bytes)
 }
 
-/// The folders that are made anew: the smallest one that holds every change, or several, one for each
+/// The folders that are made again: the smallest one that holds every change, or several, one for each
 /// change, where that leaves most files alone. Each is there and holds something afterwards; none lies in
 /// another. An empty name is all of it.
 fn folders(folder: &Path, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> Vec<String> {
@@ -228,7 +228,7 @@ fn folders(folder: &Path, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> Vec<Stri
 }
 
 /// Whether the working folder is `folder` or lies in it: who stands there would be left in a folder that is
-/// gone, if it were made anew.
+/// gone, if it were made again.
 fn is_stood_in(folder: &Path) -> bool {
     let found = fs::canonicalize(folder);
     std::env::current_dir().is_ok_and(|cwd| found.is_ok_and(|folder| cwd.starts_with(folder)))
@@ -277,7 +277,7 @@ fn prefix(below: &str) -> String {
 /// One change of a folder.
 struct Swap<'s> {
     folder: &'s Path,
-    /// What is made anew, within the folder.
+    /// What is made again, within the folder.
     below: &'s [String],
     tree: &'s Tree<'s>,
     /// The paths that are written or removed.
@@ -313,7 +313,7 @@ impl Swap<'_> {
         interrupt::here();
         // The record and what it records go together.
         let _whole = interrupt::finishing();
-        // A crash between the swap and the last record must leave nothing that looks like somebody
+        // A crash between the swap and the last record must leave nothing that looks like someone
         // else's.
         let exact = record.files.clone();
         if let Some(old) = &self.before.record {

@@ -1,6 +1,6 @@
 //! The agent that a bundle brings: programs of one version, each for another architecture.
 //!
-//! What comes in: `VERSION=FILE` as somebody typed it. What goes out: the programs in the spool and their list for the index; or
+//! What comes in: `VERSION=FILE` as someone typed it. What goes out: the programs in the spool and their list for the index; or
 //! what is wrong with them, before anything is signed. For which machine a program is, it says itself.
 
 use std::collections::BTreeMap;

@@ -42,7 +42,7 @@ impl LastPayloads {
     pub(super) fn open(fleet: &Fleet, role: &str) -> Option<Self> {
         let latest = fleet.latest(role).ok()??;
         let path = shelf::bundle(fleet.folder(), role, latest.number);
-        // What is taken from it is signed anew: it has to be the one that was signed last, whole.
+        // What is taken from it is signed again: it has to be the one that was signed last, whole.
         let signed = Signed::of(fleet, &latest).ok()?;
         let index = signed.index(durable::open_file(&path).ok()?)?;
         Some(Self {

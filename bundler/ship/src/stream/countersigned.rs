@@ -1,9 +1,9 @@
-//! A stream that needs somebody else's signature: what waits for it, and what ships once it is there.
+//! A stream that needs someone else's signature: what waits for it, and what ships once it is there.
 //!
 //! What comes in: the fleet's word on what waits, and a bundle as it was just built. What goes out: the kept
 //! bundle to ship, the request to wait for, or nothing. What was signed ships as it was kept, also when the
 //! control plane moved on meanwhile; the same content asks for no second signature, other content asks
-//! anew under a new number.
+//! again under a new number.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use outhaul_signer::publish::Pending;
 
 use super::{
     AwaitedSignature, Built, BundleRequest, ProduceError, Produced, ShippedError, StreamContents,
-    shipped, vouched,
+    authenticated, shipped,
 };
 use crate::assemble::{UnsignedBundle, waiting};
 use outhaul_record::record::Record;
@@ -38,7 +38,7 @@ pub(super) struct CountersignedBundle {
 
 impl CountersignedBundle {
     /// Whether what waited may be shipped: not when a site that it was sealed for was revoked meanwhile. Where other readers are named now
-    /// the bundle is made anew for them.
+    /// the bundle is made again for them.
     ///
     /// # Errors
     /// [`ProduceError::Revoked`] where nobody is named: nothing that was to be sealed is shipped open instead.
@@ -79,7 +79,7 @@ pub(super) fn ready(
     let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
     let last = shipped::read(fleet, &folder, role)?;
     if let (Some(bundle), Some(last)) = (&bundle, &last)
-        && let Some(id) = vouched::differs(&bundle.index, last)
+        && let Some(id) = authenticated::differs(&bundle.index, last)
     {
         return Err(ShippedError::Waiting { folder, id }.into());
     }
@@ -149,7 +149,7 @@ pub(super) fn forget_before(fleet: &Fleet, role: &str, number: u64) -> Result<()
     Ok(())
 }
 
-/// A stream whose bundle is made, and waits for somebody else's signature; with why it was made although nothing changed.
+/// A stream whose bundle is made, and waits for someone else's signature; with why it was made although nothing changed.
 pub(super) fn waits(
     plan: &StreamContents<'_>,
     built: &Built,

@@ -18,7 +18,7 @@ use super::elsewhere;
 use super::recording::{file_of, publish};
 use super::shelf::{self, Signed, StoredBundle};
 use super::{
-    Built, BundleRequest, ProduceError, Produced, StreamContents, record_of, shipped, vouched,
+    Built, BundleRequest, ProduceError, Produced, StreamContents, authenticated, record_of, shipped,
 };
 use crate::deliver;
 use crate::deliver::published::{self, TimestampThere};
@@ -63,8 +63,10 @@ pub(super) fn again(
     }
     let record = record_of(environment, plan, same, latest, signer)?;
     if !signed
-        && let Some(index) = vouched::signed_index(fleet, role, latest).ok().flatten()
-        && vouched::differs(&index, &record).is_some()
+        && let Some(index) = authenticated::signed_index(fleet, role, latest)
+            .ok()
+            .flatten()
+        && authenticated::differs(&index, &record).is_some()
     {
         return Ok(Current::Changed);
     }

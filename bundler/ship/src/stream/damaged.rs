@@ -1,7 +1,7 @@
 //! Contents that are kept on this machine and are not what they were: why a bundle could not be made.
 //!
 //! What comes in: the error of a stream, and where the contents lie that it read. What goes out: which of them are
-//! damaged; their files are removed, so that the next run brings them anew. Another error stays as it is. Contents are compared only
+//! damaged; their files are removed, so that the next run brings them again. Another error stays as it is. Contents are compared only
 //! after something failed: a sound run reads each once.
 
 use std::io;

@@ -1,6 +1,6 @@
 //! What the next bundle of each stream would bring: how much, and how much of it is new.
 //!
-//! What comes in: what comes into [`super::produce`], and somebody who knows an image's parts without its layers. What
+//! What comes in: what comes into [`super::produce`], and someone who knows an image's parts without its layers. What
 //! goes out: an [`Estimate`] per stream: files, images with their platforms, repositories, and the bytes of each that
 //! the bundle which the stream shipped last did not bring. Nothing is signed, and nothing of the fleet is
 //! written.

@@ -15,10 +15,10 @@ use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_signer::fleet::Fleet;
 
+use super::authenticated::{self, Compared};
 use super::carried::{self, LastPayloads};
 use super::kept_payload::{PayloadState, still_there};
 use super::share::{self, Share};
-use super::vouched::{self, Compared};
 use super::{ProduceError, Produced, delivery_rules, sealed, shipped};
 use crate::assemble::Spool;
 use crate::collect::{self, Collector, Payloads};
@@ -242,7 +242,7 @@ impl<'a> Sound<'a> {
         let taken = self.assignments.iter().filter_map(|(name, now)| {
             let name = self.named(name);
             let had = &last.as_ref()?.shipped(&name)?.rendered;
-            let sites = self.taken_from(had, now);
+            let sites = self.sites_losing(had, now);
             (sites > 0).then_some((name, sites))
         });
         Ok(LastBundle {
@@ -266,7 +266,7 @@ impl<'a> Sound<'a> {
     }
 
     /// How many sites that the control plane still lists lose an assignment that they had.
-    fn taken_from(&self, last: &RenderedAssignment, now: &RenderedAssignment) -> usize {
+    fn sites_losing(&self, last: &RenderedAssignment, now: &RenderedAssignment) -> usize {
         let Some(still) = &now.sites else { return 0 };
         let sites = self.platform.control_plane.sites.values();
         let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
@@ -302,7 +302,7 @@ impl LastBundle<'_> {
         let (Some(record), None) = (&self.last, self.compared) else {
             return Ok(());
         };
-        let compared = vouched::compare(self.fleet, &self.role, record)?;
+        let compared = authenticated::compare(self.fleet, &self.role, record)?;
         self.compared = Some(compared);
         match compared {
             Compared::Same => Ok(()),
@@ -313,10 +313,10 @@ impl LastBundle<'_> {
     /// Where the record is lost, what is removed is known by the bundle that was signed last; where that is, too, it is said.
     pub(super) fn know_names(&mut self, stream: &str) -> Result<(), ProduceError> {
         if self.last.is_none() && self.fleet.latest(&self.role)?.is_some() {
-            match vouched::assignments_signed(self.fleet, &self.role)? {
+            match authenticated::assignments_signed(self.fleet, &self.role)? {
                 Some(names) => self.names = names,
                 None => {
-                    let unknown = vouched::removals_unknown(stream);
+                    let unknown = authenticated::removals_unknown(stream);
                     self.collector.borrow_mut().note_unverified(unknown);
                 }
             }
@@ -386,7 +386,7 @@ impl Shipped for LastBundle<'_> {
         }
     }
 
-    fn taken_from_sites(&self) -> BTreeMap<String, usize> {
+    fn sites_losing_assignments(&self) -> BTreeMap<String, usize> {
         self.taken.clone()
     }
 

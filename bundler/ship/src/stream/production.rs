@@ -27,7 +27,7 @@ pub struct Production {
     /// Enrolled sites by their stream, where the environment has no cluster type of that name any more: nothing is
     /// made for them. Only when every stream was asked for.
     pub orphans: BTreeMap<String, BTreeSet<Name>>,
-    /// Images and repositories that were asked for anew and are others than before.
+    /// Images and repositories that were asked for again and are others than before.
     pub moved: Vec<MovedPin>,
     /// What is not known of the charts that travel, which images are not verified, and which trusted roots are old.
     pub uncertain: Diagnostics,

@@ -65,7 +65,7 @@ pub enum ShippedError {
     /// The record of a bundle that waits for signatures is not what the bundle has.
     #[error(
         "`{}` is not what the bundle has that waits for signatures, by `{id}`; nothing was shipped\nhelp: remove that folder: the next \
-         `outhaul bundle` makes the bundle anew and asks for the signatures again; and see that nobody else writes to the fleet's folder",
+         `outhaul bundle` makes the bundle again and asks for the signatures again; and see that nobody else writes to the fleet's folder",
         folder.display()
     )]
     Waiting {

@@ -60,7 +60,7 @@ pub(super) fn unverified(
     }
     if found.incomplete {
         lines.push(format!(
-            "`{}` holds more than was looked at: what else lies there was not checked",
+            "`{}` holds more than was read: what else lies there was not checked",
             media.path().display()
         ));
     }

@@ -1,6 +1,6 @@
 //! `outhaul site approve`: a site's key is its own.
 //!
-//! What comes in: a request and the fingerprint that somebody compared. What goes out: an order that
+//! What comes in: a request and the fingerprint that someone compared. What goes out: an order that
 //! travels with the next bundle. Without a fingerprint it shows what the request is and approves nothing.
 
 use std::path::PathBuf;

@@ -80,7 +80,7 @@ impl Args {
                 .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))
         })?;
         if self.enrolment.again {
-            for line in new.said_of_again(before.as_ref()) {
+            for line in new.changes_since(before.as_ref()) {
                 say(&line);
             }
         }

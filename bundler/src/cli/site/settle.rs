@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
-use outhaul_sites::{Settled, SettledRequest, Sites};
+use outhaul_sites::{ClosedOrder, ClosedOrders, Sites};
 
 /// Drop orders that sites report to have carried out
 #[derive(Debug, clap::Args)]
@@ -30,8 +30,8 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let done = Sites::of(&fleet).settle_files(&self.files);
-        let Settled {
+        let done = Sites::of(&fleet).close_orders(&self.files);
+        let ClosedOrders {
             settled,
             unknown,
             no_reports,
@@ -40,14 +40,14 @@ impl Args {
         } = &done;
         for (file, lines) in no_reports {
             say(&format!(
-                "warning: {} of `{}` {} no signed report of a site: what stood there was not looked at",
+                "warning: {} of `{}` {} no signed report of a site: it was not read",
                 format_count(*lines, "line", "lines"),
                 file.display(),
                 if *lines == 1 { "is" } else { "are" }
             ));
         }
         say_unknown(unknown);
-        let exit = match done.needs_somebody() {
+        let exit = match done.needs_person() {
             true => Exit::from(failure::REFUSED),
             false => Exit::SUCCESS,
         };
@@ -100,7 +100,7 @@ impl Args {
 }
 
 /// Reports that would settle an order if anybody knew the key that signed them.
-fn say_unknown(unknown: &[SettledRequest]) {
+fn say_unknown(unknown: &[ClosedOrder]) {
     for one in unknown {
         say(&format!(
             "order {} for `{}` stays open: a report states that it is done, and no approved key of `{}` signed that \

@@ -116,7 +116,7 @@ fn defect_24_a_render_of_what_is_here_calls_no_server() {
         let source = format!("{APP}=app");
         seen(command.args(["--control-plane", "control-plane", "--source", &source])).ok();
     }
-    assert!(server.accept().is_err(), "somebody called");
+    assert!(server.accept().is_err(), "someone called");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn defect_25_a_finding_goes_with_the_assignment_that_it_is_about() {
     assert!(!seen.stdout.contains("Manifests"), "{}", seen.stdout);
 }
 
-/// A bare platform repository with a page of somebody else, and the object that names it.
+/// A bare platform repository with a page of someone else, and the object that names it.
 fn platform(fixture: &DefectFixture, path: &str) {
     let work = fixture.path("platform-work");
     fixture.write("platform-work/docs/page.md", "mine");
@@ -234,7 +234,7 @@ fn defect_19_the_branch_itself_is_compared() {
     let published = head();
     publish(&fixture).ok();
     assert_eq!(head(), published, "nothing changed, no commit");
-    // Somebody took it back: the same content is published again.
+    // Someone took it back: the same content is published again.
     git(
         &fixture.path("platform.git"),
         &["update-ref", "refs/heads/dev", &first],

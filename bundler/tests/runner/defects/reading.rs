@@ -142,7 +142,7 @@ fn defect_21_a_removed_environment_is_reported_and_nothing_is_claimed() {
     assert_eq!(
         files(&fixture.path("out")),
         before,
-        "what was rendered stays until somebody removes it"
+        "what was rendered stays until someone removes it"
     );
 }
 

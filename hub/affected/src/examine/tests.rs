@@ -81,7 +81,7 @@ fn a_package_is_affected_by_its_source_and_release() {
         assert!(cleared.unknown.is_empty() && cleared.cleared.len() == 1);
         other.kind = ComponentKind::Apk;
     }
-    // Somebody else may write the package's own name.
+    // Someone else may write the package's own name.
     let own = ADVISORY.replace("openssl", "LibSSL3");
     let advisory = Advisory::read(own.as_bytes()).unwrap();
     let old = component("12", "3.0.9-1");

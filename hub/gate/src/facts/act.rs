@@ -14,7 +14,7 @@ use serde_json::json;
 pub enum ActKind {
     /// A person approves the promotion of a commit.
     Approve,
-    /// Somebody states what came of a check of a commit.
+    /// Someone states what came of a check of a commit.
     Check,
     /// A person chooses which of two machines with one key is the site.
     Choose,

@@ -111,14 +111,14 @@ fn attack_nobody_but_the_hub_reports_for_a_site_without_an_agent() {
         assert_eq!(take(&mut store, known, Intake::new(None)).duplicates, 1);
     }
     // With an agent it is a site like any other.
-    let mut anew = Site::new("a", "dev", "drone");
-    anew.forget("e2");
-    let request = enrol::check(&anew.request(), FLEET).unwrap();
+    let mut again = Site::new("a", "dev", "drone");
+    again.forget("e2");
+    let request = enrol::check(&again.request(), FLEET).unwrap();
     store
         .write(|session| enrol::approve(session, &request, true, 30))
         .unwrap();
     assert_eq!(
-        take(&mut store, &anew.active(1, NEW), Intake::new(None)).accepted,
+        take(&mut store, &again.active(1, NEW), Intake::new(None)).accepted,
         1
     );
 }

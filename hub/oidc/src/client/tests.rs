@@ -253,7 +253,7 @@ fn few_ask_at_once() {
         Err(LoginError::Busy)
     );
     let said: Vec<_> = [0, 999, 1000, 1999]
-        .map(|ms| served.oidc.is_said(NOW + ms))
+        .map(|ms| served.oidc.should_log(NOW + ms))
         .into();
     assert_eq!(said, [true, false, true, false]);
 }

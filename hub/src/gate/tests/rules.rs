@@ -91,7 +91,7 @@ fn so_many_of_the_people_named_must_approve_this_very_commit() {
     let found = ask(&two());
     assert!(!found.met);
     assert!(found.opens.unwrap().contains(&format!("--commit {NEW}")));
-    // Twice the same person, somebody else, another commit, one that ended: one approval counts.
+    // Twice the same person, someone else, another commit, one that ended: one approval counts.
     let mut world = approve(two(), "ann", NEW, None);
     for (by, commit, until_ms) in [
         ("ann", NEW, None),

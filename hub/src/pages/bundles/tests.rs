@@ -92,7 +92,7 @@ pub(in crate::pages) fn all(store: &mut Store) -> Vec<String> {
     pages
 }
 
-/// Two environments; in one of them a site runs the older of two bundles, and somebody changed it.
+/// Two environments; in one of them a site runs the older of two bundles, and someone changed it.
 fn world() -> Store {
     let mut store = crate::stored::empty();
     let mut edge = Site::new("edge-1", "dev", "drone");

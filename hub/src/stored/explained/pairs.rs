@@ -85,7 +85,7 @@ fn what_is_desired_was_not_taken_back_and_is_of_the_role_that_was_issued_last() 
     let role = second.stream.role.as_str();
     let taken_back = |session: &crate::store::Session<'_>| {
         session.set_signers(role, 2, &sites(&["lost-key"]))?;
-        session.mark_taken_back(role, &BTreeSet::new())
+        session.mark_withdrawn(role, &BTreeSet::new())
     };
     assert_eq!(desired(&mut store), [2]);
     store.write(|session| taken_back(session)).unwrap();

@@ -181,7 +181,7 @@ impl FromColumn for Vec<u8> {
     }
 }
 
-/// Bytes, also where somebody wrote them as text: SQLite keeps what it is given.
+/// Bytes, also where someone wrote them as text: SQLite keeps what it is given.
 #[derive(Debug)]
 pub struct AnyBytes(pub Vec<u8>);
 

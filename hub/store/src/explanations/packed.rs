@@ -103,7 +103,7 @@ pub(super) fn unpacked(body: &[u8], bytes: i64) -> Result<Vec<u8>, StoreError> {
         what: "an explanation".to_owned(),
     };
     let bytes = usize::try_from(bytes).map_err(|_| corrupt())?;
-    // Of a restored copy, a number is what somebody wrote.
+    // Of a restored copy, a number is what someone wrote.
     if bytes > MAX_EXPLANATION_TEXT_BYTES {
         return Err(corrupt());
     }

@@ -1,6 +1,6 @@
 //! Room for one more explanation: which of those on record give way to it.
 //!
-//! What comes in: a document that was checked, and who sends it. What goes out: which go, or that there is no room. What somebody sent gives
+//! What comes in: a document that was checked, and who sends it. What goes out: which go, or that there is no room. What someone sent gives
 //! way to their own, what a revoked token sent to anybody's, what takes most places of an environment to what takes fewer, and everything to who administers the hub: nobody keeps others out for good.
 //! It removes nothing itself.
 
@@ -66,7 +66,7 @@ impl Session<'_> {
         let mut may_go: Vec<_> = (same.iter())
             .filter_map(|one| match one.sent_by == sender.name {
                 _ if lapsed.is_of(one) => Some((0, one)),
-                // What somebody else sent again since goes after what nobody did.
+                // What someone else sent again since goes after what nobody did.
                 true => Some((1 + u8::from(one.last_sent_by != sender.name), one)),
                 false => sender.is_admin.then_some((3, one)),
             })

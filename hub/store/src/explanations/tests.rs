@@ -1,4 +1,4 @@
-//! What is refused for its size, and what of a copy that somebody wrote is not believed.
+//! What is refused for its size, and what of a copy that someone wrote is not believed.
 
 use super::*;
 use crate::Store;
@@ -270,7 +270,7 @@ fn what_a_revoked_token_sent_gives_way_to_anybody() {
         matches!(refused, PutExplanation::FullOfContents(_)),
         "{refused:?}"
     );
-    // What somebody else sent as well stays.
+    // What someone else sent as well stays.
     put_by(&mut store, &packed("a"), "centre");
     for digest in ["b", "c"] {
         put_by(&mut store, &packed(digest), "eve");

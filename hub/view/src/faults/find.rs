@@ -151,7 +151,7 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
                 // Of what a person decided it says who.
                 why: back.reason.clone(),
                 left_by: back.decided_by.clone(),
-                event: told_of(read, at, back.number).unwrap_or(event),
+                event: last_event_of(read, at, back.number).unwrap_or(event),
             });
         }
         let is_bad = matches!(
@@ -187,7 +187,7 @@ fn rendered(read: &[Read], good: Look<'_>) -> Option<SiteLook> {
 }
 
 /// What was told last of a bundle before one place: its commits and its results.
-fn told_of(read: &[Read], before: usize, number: u64) -> Option<&GenerationEvent> {
+fn last_event_of(read: &[Read], before: usize, number: u64) -> Option<&GenerationEvent> {
     let told = || {
         read[before + 1..]
             .iter()

@@ -3,7 +3,7 @@
 //! What comes in: names. What goes out: a [`Binding`], with a text that stands in the marker for people and for the
 //! centre, and once more under the seal, where nobody can change it. A value is opened only where both are
 //! the same and the place is one of those named: a marker that is copied into another team's file, another
-//! environment or another fleet stays closed there. No list in it is empty: nothing means everybody.
+//! environment or another fleet stays closed there. No list in it is empty: nothing means everyone.
 
 use std::collections::BTreeSet;
 use std::fmt;

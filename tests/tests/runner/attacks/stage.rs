@@ -2,7 +2,7 @@
 //! written member by member.
 //!
 //! What comes in: what a maker changes. What goes out: a [`Play`]: a site's kit, bundles that it takes
-//! before, the attack, and bundles that it must still take after. Keys are made anew for each play and
+//! before, the attack, and bundles that it must still take after. Keys are made again for each play and
 //! thrown away with it.
 
 use outhaul_bundle::fake::FakeBundle;

@@ -1,6 +1,6 @@
 //! What people met who tried `outhaul blame` without knowing the code.
 //!
-//! What comes in: a bundle that was well and that somebody left, a report that says nothing, a site whose machine fails, an assignment that a
+//! What comes in: a bundle that was well and that someone left, a report that says nothing, a site whose machine fails, an assignment that a
 //! policy takes away, a merge. What must come out: nobody's commit is called the cause where nothing says so, and what is taken back is
 //! what matters to the site.
 

@@ -65,7 +65,7 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A peer that answers everybody with `script`; returns `HOST:PORT`. `served`, when there is one, is a folder
+/// A peer that answers everyone with `script`; returns `HOST:PORT`. `served`, when there is one, is a folder
 /// that is handed out as a web server would.
 pub fn peer(script: String, folder: PathBuf, served: Option<PathBuf>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! Sticks as somebody who means harm prepares them, given to the agent, the hub and the centre.
+//! Sticks as someone who means harm prepares them, given to the agent, the hub and the centre.
 //!
 //! What comes in: `tests/fixtures/hostile/media`. What must come out: every entry that is of no use is named,
 //! nothing outside is touched, nothing is waited for; what a stick honestly brings beside them is taken.

@@ -121,8 +121,8 @@ fn a_project_file_that_cannot_be_used_lets_nothing_be_done() {
         "is not UTF-8 text help: nothing was done; `OUTHAUL_PROJECT=none` leaves the project file out",
     );
     world.write("desk/outhaul.toml", good);
-    let everybody = fs::Permissions::from_mode(0o666);
-    fs::set_permissions(world.path("desk/outhaul.toml"), everybody).unwrap();
+    let everyone = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(world.path("desk/outhaul.toml"), everyone).unwrap();
     refused(4, "help: nothing of it was used; read it, then `chmod o-w");
 }
 

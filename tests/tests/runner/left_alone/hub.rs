@@ -70,7 +70,7 @@ fn what_a_hub_cannot_do_leaves_its_store_as_it_is() {
     );
     assert!(
         ran.stderr
-            .contains("what was refused changed nothing; everything else was taken in"),
+            .contains("what was refused changed nothing; everything else was imported"),
         "{}",
         ran.stderr
     );

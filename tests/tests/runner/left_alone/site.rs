@@ -43,7 +43,7 @@ fn a_stick_whose_reading_was_cut_off_left_what_runs_alone() {
     world.0.bundle("dev");
     let agent = program("outhaul-agent").unwrap();
     let agent = agent.to_str().unwrap();
-    // At the n-th instant the power goes; then somebody asks what came of the stick.
+    // At the n-th instant the power goes; then someone asks what came of the stick.
     let script = "OUTHAUL_CUT=$1 \"$0\" --state \"$2\" import stick; echo \"cut: $?\"; \
                   \"$0\" --state \"$2\" status | grep ^stick";
     let mut cut_off = 0;
@@ -81,6 +81,6 @@ fn stored_metadata_that_is_damaged_lets_nothing_in_and_what_runs_goes_on() {
         "outhaul-agent",
         "--state sites/edge-1 import stick",
         4,
-        "what runs is safe and goes on; enrol the site anew with a kit of its fleet, floors stay",
+        "what runs is safe and goes on; enrol the site again with a kit of its fleet, floors stay",
     ));
 }

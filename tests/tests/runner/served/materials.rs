@@ -307,7 +307,7 @@ fn statements_travel(fixture: &SystemFixture, keys: &[&str]) {
         cleared.contains("`not_affected` by Team A since 2026-11-21T00:00:00Z, in the bundle: "),
         "{cleared}"
     );
-    // What is said anew is another bundle, and the same is the same one.
+    // What is said again is another bundle, and the same is the same one.
     let again = fixture.plane(0, "bundle", "dev", keys);
     assert!(
         again.everything().contains("unchanged"),

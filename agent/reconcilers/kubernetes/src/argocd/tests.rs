@@ -15,7 +15,7 @@ fn what_argo_cd_says_is_understood_and_kept_word_for_word() {
     let silent = |why: &str| Health::Silent(why.into());
     assert_eq!(
         health(&recorded("fresh")),
-        silent("no controller of Argo CD has looked at it yet")
+        silent("no controller of Argo CD has processed it yet")
     );
     assert_eq!(
         health(&recorded("asked")),
@@ -76,7 +76,7 @@ fn what_argo_cd_said_before_is_not_its_verdict_on_what_is_asked_now() {
     assert_eq!(health(&newer), Health::Waiting("it is OutOfSync".into()));
     newer["spec"]["syncPolicy"] = Value::Null;
     let Health::Waiting(by_hand) = health(&newer) else {
-        unreachable!("somebody has to sync it");
+        unreachable!("someone has to sync it");
     };
     assert!(by_hand.contains("`syncPolicy.automated`"), "{by_hand}");
 }
@@ -89,7 +89,7 @@ fn what_argo_cd_leaves_out_when_it_writes_is_no_difference() {
     assert_eq!(as_written(&rendered), as_written(&recorded("ok")));
     rendered["spec"]["syncPolicy"]["automated"]["enabled"] = false.into();
     assert_ne!(as_written(&rendered), as_written(&recorded("ok")));
-    // An empty one switches automated sync on; without it somebody has to sync.
+    // An empty one switches automated sync on; without it someone has to sync.
     let automated = json!({"spec": {"syncPolicy": {"automated": {}}}});
     assert_eq!(as_written(&automated), automated);
     let off = json!({"spec": {"syncPolicy": {"automated": {"prune": false}}}});

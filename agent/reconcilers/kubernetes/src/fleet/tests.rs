@@ -56,7 +56,7 @@ fn what_fleet_said_before_is_not_its_verdict_on_what_is_asked_now() {
     let (mut bundle, mut made) = recorded("ready");
     let seen = bundle["metadata"]["generation"].clone();
     bundle["metadata"]["generation"] = 99.into();
-    let silent = "no controller of Fleet has looked at it yet";
+    let silent = "no controller of Fleet has processed it yet";
     assert_eq!(health(&bundle, &made), Health::Silent(silent.into()));
     bundle["metadata"]["generation"] = seen;
     // The controller has handed on another content; the agent has not looked yet.

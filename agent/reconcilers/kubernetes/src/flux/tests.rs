@@ -16,7 +16,7 @@ fn source(revision: &str) -> Value {
 
 #[test]
 fn what_flux_says_is_understood_and_kept_word_for_word() {
-    let silent = "no controller of Flux has looked at it yet";
+    let silent = "no controller of Flux has processed it yet";
     assert_eq!(
         health(&recorded("fresh"), None),
         Health::Silent(silent.into())
@@ -59,7 +59,7 @@ fn what_flux_said_before_is_not_its_verdict_on_what_is_asked_now() {
     for name in ["ok", "missing", "slow"] {
         let mut changed = recorded(name);
         changed["metadata"]["generation"] = 2.into();
-        let silent = "no controller of Flux has looked at it yet";
+        let silent = "no controller of Flux has processed it yet";
         assert_eq!(
             health(&changed, None),
             Health::Silent(silent.into()),

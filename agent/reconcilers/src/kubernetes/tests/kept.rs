@@ -72,7 +72,7 @@ fn an_object_that_was_brought_back_is_known_again_and_goes_with_its_assignment()
     assert_eq!(seen.status, ComplianceStatus::Drifted, "{seen:?}");
     fixture.apply(&files);
     assert_eq!(fixture.observe(&files).status, ComplianceStatus::Compliant);
-    // One that nobody marked is still somebody else's.
+    // One that nobody marked is still someone else's.
     fixture.server.delete(&format!("{path}/a")).unwrap();
     let other = json!({"metadata": {"name": "a"}, "data": {"key": "theirs"}});
     fixture.server.create(path, &other).unwrap();

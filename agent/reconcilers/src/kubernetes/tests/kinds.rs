@@ -54,7 +54,7 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
     );
     assert_eq!(fixture.observe(&files).status, ComplianceStatus::InProgress);
 
-    // Somebody else uses the kind and the namespace: both stay, with the reason.
+    // Someone else uses the kind and the namespace: both stay, with the reason.
     let theirs =
         json!({"apiVersion": "example.org/v1", "kind": "Press", "metadata": {"name": "theirs"}});
     fixture

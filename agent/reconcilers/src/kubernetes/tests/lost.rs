@@ -31,7 +31,7 @@ fn a_site_that_lost_its_inventory_goes_on_with_its_own_objects() {
     fixture
         .server
         .create(
-            "/api/v1/namespaces/app/configmaps?fieldManager=somebody",
+            "/api/v1/namespaces/app/configmaps?fieldManager=someone",
             &copied,
         )
         .unwrap();

@@ -276,7 +276,7 @@ impl World {
             let begun = self.step(Event::CopyBegun(newest));
             all.push(World { newest, ..begun });
         }
-        // Somebody changes the host, and that is found; it is put back by somebody, and that is found.
+        // Someone changes the host, and that is found; it is put back by someone, and that is found.
         if let (Some(active), Work::Idle) = (self.site.active, self.site.work) {
             let number = active.number;
             let changed = self.on_host(|host| host.whole = false);

@@ -1,6 +1,6 @@
 //! A copy of the holds beside the database, in `holds.json`: what people hold stays held when the database is lost.
 //!
-//! What comes in: the holds that the database has. What goes out: the file, written anew where it differs; and the holds that it has, for an
+//! What comes in: the holds that the database has. What goes out: the file, written again where it differs; and the holds that it has, for an
 //! enrolment after a lost database. It decides nothing, and the database counts wherever there is one.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Holds {
     }
 }
 
-/// Writes the copy anew where it is not what the database has.
+/// Writes the copy again where it is not what the database has.
 ///
 /// # Errors
 /// [`StateError`]

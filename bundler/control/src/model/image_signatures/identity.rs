@@ -139,7 +139,7 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
     {
         return Some((
             "no certificate has such a subject",
-            "write it as `cosign verify` takes it: an address of mail, or a URL",
+            "write it as `cosign verify` accepts it: an address of mail, or a URL",
         ));
     }
     let (start, _) = subject.split_once('*')?;
@@ -151,7 +151,7 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
         if is_public_mail(&domain) {
             return Some((
                 "whoever gets an address at that provider of mail could fit it",
-                "write the address in full: at a domain that everybody gets addresses of, `*` is everybody",
+                "write the address in full: at a domain that everyone gets addresses of, `*` is everyone",
             ));
         }
         return (!is_whole).then_some((

@@ -1,4 +1,4 @@
-//! What a repository that somebody else made puts in the place of its objects: a commit's id means what it always did.
+//! What a repository that someone else made puts in the place of its objects: a commit's id means what it always did.
 //!
 //! What comes in: repositories with replaced, grafted, cached, filtered and overwritten objects. What must come out: the
 //! content that the commit's id has, or an error that names the object.

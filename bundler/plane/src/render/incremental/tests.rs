@@ -116,7 +116,7 @@ fn only_what_a_change_can_reach_is_rendered() {
     }
     plane.templates.get_mut("flux").unwrap().manifests[0].value = "other\n".into();
     let rendered = counted(&mut memory, &plane, mode).1;
-    assert_eq!(rendered, 16, "a template is everybody's");
+    assert_eq!(rendered, 16, "a template is everyone's");
 }
 
 #[test]

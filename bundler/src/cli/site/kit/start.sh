@@ -75,7 +75,7 @@ $files
 END
     [ $# -gt 0 ] || fail 3 "nothing was installed: this machine is $processor, and the stick has no package for it, only:$there" \
         "ask the centre for a stick with the package for $processor (outhaul site kit --package)"
-    # What an interrupted installation left is installed anew.
+    # What an interrupted installation left is installed again.
     if [ "$(status)" = installed ]; then set -- --skip-same-version "$@"; fi
     DEBIAN_FRONTEND=noninteractive dpkg --refuse-downgrade --install "$@" >"$work/dpkg.log" 2>&1 || {
         code=$?
@@ -90,7 +90,7 @@ END
     dpkg-query -W -f 'package: ${Package} ${Version}, ${db:Status-Status}\n' outhaul-agent
 }
 
-# Settings that came along; those of the machine are somebody's work and stay.
+# Settings that came along; those of the machine are someone's work and stay.
 install_settings() {
     [ -e "$work/agent.toml" ] || return 0
     new=$state/.agent.toml.new

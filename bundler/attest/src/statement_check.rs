@@ -40,7 +40,7 @@ impl Statement {
 }
 
 /// Judges the statement among `attestations`. `keys`: the fleet's, `None` when they are not known.
-pub fn judged(
+pub fn check(
     index: &Index,
     attestations: &BTreeMap<String, Vec<u8>>,
     keys: Option<&[PublicKey]>,
@@ -114,7 +114,7 @@ mod tests {
             ])
         };
         let keys = [key.public()];
-        let verdict = |files: &BTreeMap<_, _>, keys| judged(&index, files, keys);
+        let verdict = |files: &BTreeMap<_, _>, keys| check(&index, files, keys);
         let good = with(sign(&index), b"sbom");
         assert_eq!(verdict(&good, Some(&keys[..])), Statement::Holds);
         assert_eq!(verdict(&good, None), Statement::Unchecked);

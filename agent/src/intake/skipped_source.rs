@@ -1,4 +1,4 @@
-//! What keeps a bundle from being taken in that somebody can mend on this machine: a program that lacks, a disk that is full.
+//! What keeps a bundle from being taken in that someone can mend on this machine: a program that lacks, a disk that is full.
 //!
 //! What comes in: where something was to be taken from, and what came of it. What goes out: the reason and the way out, kept until something is
 //! taken in, for `status`: whoever comes later did not see the command. Of what is wrong with a bundle itself, refusals say it.
@@ -17,7 +17,7 @@ use crate::state::{self, StateError, generations, key};
 
 /// Why nothing was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct NotTaken {
+pub(super) struct SkippedSource {
     /// The stick, folder, file or URL.
     source: String,
     /// What lacks on this machine.
@@ -32,9 +32,9 @@ pub(super) struct NotTaken {
     newest: u64,
 }
 
-impl NotTaken {
+impl SkippedSource {
     /// How much space lacks is another number at every poll.
-    fn says_the_same(&self, known: &Self) -> bool {
+    fn is_same_reason(&self, known: &Self) -> bool {
         let lacks_space_still = self.of_space && known.of_space;
         let message = match lacks_space_still {
             true => known.message.clone(),
@@ -61,7 +61,7 @@ pub(super) fn note_read(
     read: &Result<Findings, AgentError>,
 ) -> Result<(), StateError> {
     let error = match read {
-        // Also where another bundle of the same stick was taken: which one it was that could not be looked at, nobody knows.
+        // Also where another bundle of the same stick was taken: which one it was that could not be read, nobody knows.
         Ok(findings) => findings
             .failed
             .iter()
@@ -94,14 +94,14 @@ pub(crate) fn note_pulled(
 ) -> Result<(), StateError> {
     let again = "`outhaul-agent run --once` takes it then, or the service where it runs";
     let db = agent.store.read();
-    let known: Option<NotTaken> = state::meta(db, key::NOT_TAKEN)?;
+    let known: Option<SkippedSource> = state::meta(db, key::NOT_TAKEN)?;
     let error = error.filter(|error| error.host_fault().is_some());
     let now = error
-        .map(|error| not_taken(db, url, error, again))
+        .map(|error| skipped_source(db, url, error, again))
         .transpose()?;
     let is_of_it = known.as_ref().is_some_and(|known| known.source == url);
     let is_same = match (&now, &known) {
-        (Some(now), Some(known)) => now.says_the_same(known),
+        (Some(now), Some(known)) => now.is_same_reason(known),
         (None, _) => !is_of_it,
         (Some(_), None) => false,
     };
@@ -113,10 +113,10 @@ pub(crate) fn note_pulled(
 
 /// What was kept of this source goes, and all of it when something was taken.
 fn forget(db: &Connection, source: &str, is_taken: bool) -> Result<(), StateError> {
-    let known: Option<NotTaken> = state::meta(db, key::NOT_TAKEN)?;
+    let known: Option<SkippedSource> = state::meta(db, key::NOT_TAKEN)?;
     match known {
         Some(known) if is_taken || known.source == source => {
-            state::set_meta::<NotTaken>(db, key::NOT_TAKEN, None)
+            state::set_meta::<SkippedSource>(db, key::NOT_TAKEN, None)
         }
         _ => Ok(()),
     }
@@ -124,17 +124,17 @@ fn forget(db: &Connection, source: &str, is_taken: bool) -> Result<(), StateErro
 
 fn keep(db: &Connection, place: &str, error: &AgentError) -> Result<(), StateError> {
     let again = format!("then `outhaul-agent import {}` again", quoted(place));
-    let kept = not_taken(db, place, error, &again)?;
+    let kept = skipped_source(db, place, error, &again)?;
     state::set_meta(db, key::NOT_TAKEN, Some(&kept))
 }
 
-fn not_taken(
+fn skipped_source(
     db: &Connection,
     source: &str,
     error: &AgentError,
     again: &str,
-) -> Result<NotTaken, StateError> {
-    Ok(NotTaken {
+) -> Result<SkippedSource, StateError> {
+    Ok(SkippedSource {
         source: source.to_owned(),
         message: shortened(&error.to_string()),
         help: shortened(&error.help_without_repeat()),
@@ -158,12 +158,13 @@ pub(crate) fn present(
     url: Option<&str>,
     short_of_space: bool,
 ) -> Result<Option<Attention>, StateError> {
-    let known: Option<NotTaken> = state::meta(db, key::NOT_TAKEN)?;
+    let known: Option<SkippedSource> = state::meta(db, key::NOT_TAKEN)?;
     let newest = newest(db)?;
-    let holds = |known: &NotTaken| known.newest == newest && !known.is_of_another_repository(url);
+    let holds =
+        |known: &SkippedSource| known.newest == newest && !known.is_of_another_repository(url);
     Ok(known.filter(holds).map(|known| {
         let message = format!(
-            "a bundle could not be taken from `{}`: {}",
+            "a bundle could not be fetched from `{}`: {}",
             known.source, known.message
         );
         let help = match known.of_space && short_of_space {
@@ -255,10 +256,10 @@ mod tests {
     #[test]
     fn how_much_space_lacks_is_not_written_down_anew_and_another_reason_is() {
         let (_folder, store) = store();
-        let of = |error| not_taken(store.read(), URL, &error, "").unwrap();
-        assert!(of(space(1)).says_the_same(&of(space(2))));
-        assert!(!of(space(1)).says_the_same(&of(unreadable())));
-        assert!(!of(unreadable()).says_the_same(&of(space(1))));
+        let of = |error| skipped_source(store.read(), URL, &error, "").unwrap();
+        assert!(of(space(1)).is_same_reason(&of(space(2))));
+        assert!(!of(space(1)).is_same_reason(&of(unreadable())));
+        assert!(!of(unreadable()).is_same_reason(&of(space(1))));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whether what is on record of a stream is what was signed: the record is a plain file, what stays of it is signed anew, and what it
+//! Whether what is on record of a stream is what was signed: the record is a plain file, what stays of it is signed again, and what it
 //! leaves out is not missed.
 //!
 //! What comes in: a fleet, a stream's role, and its record. What goes out: whether the fleet signed the record; of one of before, whether

@@ -90,14 +90,14 @@ pub fn images(index: &Index, read: ReadContent<'_>) -> io::Result<Vec<ImageLayer
 
 /// What manifests list.
 #[derive(Default)]
-struct Listed {
+struct ListedLayers {
     images: Vec<ImageLayers>,
     /// What is or may be something else than a layer with a known archive.
     others: BTreeSet<Digest>,
 }
 
-fn listed(index: &Index, read: ReadContent<'_>) -> io::Result<Listed> {
-    let mut found = Listed::default();
+fn listed(index: &Index, read: ReadContent<'_>) -> io::Result<ListedLayers> {
+    let mut found = ListedLayers::default();
     let mut seen = BTreeSet::new();
     for image in &index.served.images {
         let listed: BTreeSet<Content> = image.blobs.iter().copied().collect();
@@ -159,7 +159,7 @@ pub fn diff_ids(images: &[ImageLayers]) -> BTreeMap<Digest, BTreeSet<Digest>> {
 /// # Errors
 /// When `read` fails.
 pub fn twins(index: &Index, read: ReadContent<'_>) -> io::Result<BTreeMap<Digest, Digest>> {
-    let Listed { images, mut others } = listed(index, read)?;
+    let ListedLayers { images, mut others } = listed(index, read)?;
     others.extend(index.files().map(|file| file.content));
     others.extend(index.served.repositories.iter().map(|one| one.pack.digest));
     let all = diff_ids(&images).into_iter();

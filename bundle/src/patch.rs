@@ -21,7 +21,7 @@ mod error;
 mod head;
 mod make;
 
-use contents::{Contents, Made};
+use contents::{Contents, PatchResult};
 pub use error::PatchError;
 use head::{PieceKind, Pieces, head};
 pub use head::{Region, Source, View};
@@ -181,7 +181,7 @@ impl Patch {
         }
         self.check(blob.plain_bytes())?;
         let corrections = self.corrections(input)?;
-        let mut out = Made::new(Contents::new(blob, out), corrections)?;
+        let mut out = PatchResult::new(Contents::new(blob, out), corrections)?;
         let mut aside = Vec::new();
         for piece in Pieces::of(&self.pieces, self.sources.len()) {
             let piece = piece?;
@@ -297,7 +297,7 @@ fn copy(
     source: &Source,
     region: &Region,
     sources: &mut dyn PatchSources,
-    out: &mut Made<'_>,
+    out: &mut PatchResult<'_>,
 ) -> Result<(), PatchError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut offset, mut left) = (region.offset, region.length);

@@ -30,8 +30,8 @@ use crate::trust::{self, TrustedMetadata};
 mod countersign;
 mod online;
 
-pub(crate) use countersign::Asked;
 pub use countersign::Pending;
+pub(crate) use countersign::StreamRequirements;
 pub(crate) use online::{Online, named};
 
 /// What is to be signed for one bundle.
@@ -228,7 +228,7 @@ impl Fleet {
         };
         // Marked before the first signature: whatever happens next, no version is used twice.
         self.write_marks(&marks)?;
-        let asked = Asked {
+        let asked = StreamRequirements {
             role: request.role,
             keys: &stream_keys,
             key_objects: &online.stream_keys(),

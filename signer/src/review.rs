@@ -104,7 +104,7 @@ pub fn review(
     signer: Option<&PublicKey>,
     now: Timestamp,
 ) -> Result<Review, ReviewError> {
-    let known = Known::of(request, own_root)?;
+    let known = KnownRoots::of(request, own_root)?;
     if request.role == "root" {
         root::review(request, &known, signer, now).map(Review::Root)
     } else {
@@ -114,14 +114,14 @@ pub fn review(
 }
 
 /// What the co-signer knows: the root at hand, and the newest one that follows from it.
-struct Known {
+struct KnownRoots {
     own: Root,
     newest: Root,
     own_bytes: Vec<u8>,
     published: BTreeMap<String, Vec<u8>>,
 }
 
-impl Known {
+impl KnownRoots {
     fn of(request: &SigningRequest, own_root: &[u8]) -> Result<Self, ReviewError> {
         let published = request.published_bytes();
         let mut walk =

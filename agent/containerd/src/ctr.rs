@@ -25,7 +25,7 @@ pub(crate) struct Ctr<'a>(pub(crate) &'a Settings);
 
 /// An image that containerd has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct ContainerdImage {
     pub(crate) name: String,
     pub(crate) digest: String,
     /// Whether all of its layers are unpacked.
@@ -62,7 +62,7 @@ impl Ctr<'_> {
     }
 
     /// All images.
-    pub(crate) fn images(&self) -> Result<Vec<Known>, ProgramFault> {
+    pub(crate) fn images(&self) -> Result<Vec<ContainerdImage>, ProgramFault> {
         let question = self.with_snapshotter(&["images", "check"]);
         let answer = self.run(&question, QUESTION)?;
         Ok(known(&String::from_utf8_lossy(&answer)))
@@ -114,12 +114,12 @@ impl Ctr<'_> {
 }
 
 /// What `ctr images check` printed: a line for each image, its name first, whether it is unpacked last.
-fn known(answer: &str) -> Vec<Known> {
+fn known(answer: &str) -> Vec<ContainerdImage> {
     let lines = answer.lines().skip(1);
     lines
         .filter_map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            Some(Known {
+            Some(ContainerdImage {
                 name: (*words.first()?).to_owned(),
                 digest: (*words.iter().find(|word| word.starts_with("sha256:"))?).to_owned(),
                 unpacked: words.last() == Some(&"true"),

@@ -24,7 +24,7 @@ mod machine;
 pub mod settings;
 
 use archive::{blob, by_digest, is_twin_name, names, twin_name};
-use ctr::{Ctr, Known};
+use ctr::{ContainerdImage, Ctr};
 use settings::Settings;
 
 /// Why the images were not brought into containerd.
@@ -145,7 +145,7 @@ const WHOLE: &str = "import the next bundle, whole (`outhaul copy` without `--si
 
 /// What [`bring`] did.
 #[derive(Debug, Default)]
-pub struct Brought {
+pub struct ImportResult {
     /// Images that containerd has now and did not have before.
     pub names: Vec<String>,
     /// Why others are not there. All of them were tried.
@@ -163,17 +163,17 @@ struct Twin<'a> {
 /// It ends early when it is asked to stop.
 ///
 /// # Errors
-/// [`ContainerdError`] where none could be tried; that of a single image is in [`Brought`].
+/// [`ContainerdError`] where none could be tried; that of a single image is in [`ImportResult`].
 pub fn bring(
     settings: &Settings,
     index: &Index,
     (layout, work): (&Path, &Path),
     heartbeat: &Heartbeat,
-) -> Result<Brought, ContainerdError> {
+) -> Result<ImportResult, ContainerdError> {
     let images = images(index, layout)?;
     let twins = twins(index, layout, &images);
     let Some(first) = twins.first() else {
-        return Ok(Brought::default());
+        return Ok(ImportResult::default());
     };
     let is_twice = |image: &Image| {
         let mut all = twins.iter().map(|twin| twin.image);
@@ -189,7 +189,7 @@ pub fn bring(
         &ctr,
         &known.map_err(|fault| failed(settings, first.image, &fault))?,
     );
-    let mut brought = Brought::default();
+    let mut brought = ImportResult::default();
     for twin in &twins {
         if heartbeat.is_cancelled() {
             return Ok(brought);
@@ -243,7 +243,7 @@ pub fn release(settings: &Settings, kept: &BTreeSet<String>) -> Result<(), Conta
 }
 
 /// A power cut between an import and its end leaves the names of its twins. One agent works at a time, so that no import needs them now.
-fn remove_left_behind(ctr: &Ctr<'_>, known: &[Known]) {
+fn remove_left_behind(ctr: &Ctr<'_>, known: &[ContainerdImage]) {
     let names = known.iter().map(|one| one.name.as_str());
     let left: Vec<&str> = names.filter(|name| is_twin_name(name)).collect();
     // They take space and do no harm: the next time removes them.
@@ -306,7 +306,7 @@ fn is_for_this_machine(layout: &Path, layers: &ImageLayers) -> bool {
 }
 
 /// Whether containerd has an image, unpacked, by this name.
-fn is_unpacked(known: &[Known], image: &Image, name: &str) -> bool {
+fn is_unpacked(known: &[ContainerdImage], image: &Image, name: &str) -> bool {
     let digest = image.manifest.digest.to_string();
     let mut all = known.iter();
     all.any(|one| one.name == *name && one.digest == digest && one.unpacked)
@@ -347,7 +347,7 @@ fn import(
     settings: &Settings,
     (layout, work): (&Path, &Path),
     Twin { image, manifests }: &Twin<'_>,
-    known: &[Known],
+    known: &[ContainerdImage],
 ) -> Result<(), ContainerdError> {
     let mut all = manifests.iter().flat_map(|layers| &layers.layers);
     let is_here = |digest| blob(layout, digest).exists();

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 use outhaul_bundle::Index;
-pub use outhaul_containerd::{Brought, ContainerdError, names_of as image_names};
+pub use outhaul_containerd::{ContainerdError, ImportResult, names_of as image_names};
 use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
@@ -113,8 +113,8 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         _layout: &Path,
         _config: &AgentConfig,
         _heartbeat: &Heartbeat,
-    ) -> Result<Brought, ContainerdError> {
-        Ok(Brought::default())
+    ) -> Result<ImportResult, ContainerdError> {
+        Ok(ImportResult::default())
     }
 
     /// Lets the kubelet remove images that were brought and are not among `kept`.

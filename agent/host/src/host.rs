@@ -9,7 +9,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use outhaul_bundle::Index;
 use outhaul_containerd::settings::Settings;
-use outhaul_containerd::{Brought, ContainerdError};
+use outhaul_containerd::{ContainerdError, ImportResult};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler, hook};
@@ -95,7 +95,7 @@ impl Facilities for Host {
         layout: &Path,
         config: &AgentConfig,
         heartbeat: &Heartbeat,
-    ) -> Result<Brought, ContainerdError> {
+    ) -> Result<ImportResult, ContainerdError> {
         let work = layout.parent().unwrap_or(layout);
         let settings = with_safe_ctr(config)?;
         outhaul_containerd::bring(&settings, index, (layout, work), heartbeat)

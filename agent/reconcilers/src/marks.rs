@@ -68,7 +68,7 @@ impl Stamp {
 
 /// As it is kept.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Kept {
+struct StoredMarks {
     /// When every byte was read last, in seconds since 1970, by the clock of the file system.
     all_read_s: i64,
     files: BTreeMap<String, (Digest, Stamp)>,
@@ -81,7 +81,7 @@ pub struct Marks {
     path: Option<PathBuf>,
     /// The time of this look by the clock of the file system; `None` where it cannot be had, so that nothing is recorded.
     now_s: Option<i64>,
-    known: Kept,
+    known: StoredMarks,
     seen: BTreeMap<String, (Digest, Stamp)>,
     reads_all: bool,
 }
@@ -92,7 +92,7 @@ impl Marks {
         Self {
             path: None,
             now_s: None,
-            known: Kept::default(),
+            known: StoredMarks::default(),
             seen: BTreeMap::new(),
             reads_all: true,
         }
@@ -113,7 +113,7 @@ impl Marks {
         let path = folder.join(format!("{name}.json"));
         let now_s = now_s(folder);
         let known = read(&path);
-        let is_due = |kept: &Kept| {
+        let is_due = |kept: &StoredMarks| {
             let age = now_s.map(|now_s| now_s.saturating_sub(kept.all_read_s));
             // A time in the future is of another clock, and where no time can be had nothing is believed.
             let age = age.and_then(|age| u64::try_from(age).ok());
@@ -156,7 +156,7 @@ impl Marks {
         let (Some(path), Some(now_s)) = (self.path, self.now_s) else {
             return;
         };
-        let kept = Kept {
+        let kept = StoredMarks {
             all_read_s: match self.reads_all {
                 true => now_s,
                 false => self.known.all_read_s,
@@ -175,7 +175,7 @@ impl Marks {
     }
 }
 
-fn read(path: &Path) -> Option<Kept> {
+fn read(path: &Path) -> Option<StoredMarks> {
     let file = durable::open_file(path).ok()?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
@@ -207,7 +207,7 @@ fn now_s(folder: &Path) -> Option<i64> {
 pub fn forge(folder: &Path, name: &str, files: &[(&str, Digest, Stamp)]) {
     let one =
         |(name, digest, stamp): &(&str, Digest, Stamp)| ((*name).to_owned(), (*digest, *stamp));
-    let kept = Kept {
+    let kept = StoredMarks {
         all_read_s: now_s(folder).unwrap(),
         files: files.iter().map(one).collect(),
     };
@@ -289,7 +289,7 @@ mod tests {
         let path = marks.join("app.json");
         let known = |all_read_s: i64| {
             let files = BTreeMap::from([("file".to_owned(), (digest, old))]);
-            let bytes = serde_json::to_vec(&Kept { all_read_s, files }).unwrap();
+            let bytes = serde_json::to_vec(&StoredMarks { all_read_s, files }).unwrap();
             durable::write(&path, &bytes, 0o600).unwrap();
             Marks::open(&marks, "app", HOUR).knows("file", &digest, &old)
         };

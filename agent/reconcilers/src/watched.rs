@@ -260,19 +260,19 @@ fn watch(
 
 /// What a thread reads of a pipe, so that the program never blocks on it.
 struct Output {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<OutputTail>>,
     closed: Receiver<()>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct OutputTail {
     end: VecDeque<u8>,
     all: u64,
 }
 
 impl Output {
     fn of(pipe: Option<impl Read + Send + 'static>, limit: usize) -> Self {
-        let kept = Arc::new(Mutex::new(Kept::default()));
+        let kept = Arc::new(Mutex::new(OutputTail::default()));
         let (open, closed) = channel();
         if let Some(pipe) = pipe {
             let kept = Arc::clone(&kept);
@@ -293,7 +293,7 @@ impl Output {
     }
 }
 
-fn read(mut pipe: impl Read, kept: &Mutex<Kept>, limit: usize, open: Sender<()>) {
+fn read(mut pipe: impl Read, kept: &Mutex<OutputTail>, limit: usize, open: Sender<()>) {
     let mut buffer = [0; 4096];
     loop {
         let count = match pipe.read(&mut buffer) {

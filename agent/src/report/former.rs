@@ -38,7 +38,7 @@ pub(super) fn export(
     there: &mut OnMedium,
     exported: &mut Exported,
 ) -> Result<(), AgentError> {
-    let mut counted = Counted::default();
+    let mut counted = ReportSet::default();
     for one in rescued::waiting(&agent.state_folder, &agent.site) {
         let to = on_medium(&one);
         if there.former.contains(&to) {
@@ -64,7 +64,7 @@ pub(super) fn send(
     client: &dyn Server,
     sent: &mut Sent,
 ) -> Result<(), AgentError> {
-    let (mut counted, mut acknowledged) = (Counted::default(), Counted::default());
+    let (mut counted, mut acknowledged) = (ReportSet::default(), ReportSet::default());
     let mut refusals: Refusals =
         state::meta(agent.store.read(), key::FORMER_REFUSALS)?.unwrap_or_default();
     let before = refusals.clone();
@@ -129,9 +129,9 @@ pub type Refusals = BTreeMap<String, String>;
 
 /// Reports that are counted once, also where saved files overlap: on a disk that was full, a part was saved first.
 #[derive(Default)]
-struct Counted(BTreeSet<Digest>);
+struct ReportSet(BTreeSet<Digest>);
 
-impl Counted {
+impl ReportSet {
     /// How many reports in a file were in none before.
     fn new_in(&mut self, bytes: &[u8]) -> u64 {
         let new = rescued::lines(bytes).filter(|line| self.0.insert(Digest::of(line)));

@@ -12,14 +12,14 @@ use crate::blob::{Blob, Content};
 use crate::digest::{Digest, Hasher};
 
 /// What is made.
-pub(super) enum Made<'a> {
+pub(super) enum PatchResult<'a> {
     /// The contents.
     Contents(Contents<'a>),
     /// The text of the gzip file that is the contents.
     Text(Box<Joiner>, Contents<'a>),
 }
 
-impl<'a> Made<'a> {
+impl<'a> PatchResult<'a> {
     /// Into `contents`; through these corrections, unless there are none.
     pub(super) fn new(contents: Contents<'a>, corrections: Vec<u8>) -> Result<Self, PatchError> {
         Ok(match corrections.is_empty() {

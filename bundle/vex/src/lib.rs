@@ -5,7 +5,7 @@
 
 mod named;
 
-pub use named::Named;
+pub use named::ProductIdentifiers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,9 +94,9 @@ pub struct Statement {
 pub struct Product {
     /// What it is.
     #[serde(flatten)]
-    pub named: Named,
+    pub named: ProductIdentifiers,
     /// The components that the statement is about; all of them where there is none.
-    pub components: Vec<Named>,
+    pub components: Vec<ProductIdentifiers>,
 }
 
 /// Why a document cannot be read.
@@ -161,11 +161,11 @@ struct Document {
     timestamp: String,
     last_updated: Option<String>,
     #[serde(default)]
-    statements: Vec<Written>,
+    statements: Vec<StatementJson>,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct StatementJson {
     vulnerability: Vulnerability,
     #[serde(default)]
     products: Vec<WrittenProduct>,
@@ -184,7 +184,7 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Vulnerability {
-    Named {
+    ProductIdentifiers {
         #[serde(default)]
         name: String,
         #[serde(default)]
@@ -292,7 +292,7 @@ fn read_words(bytes: &[u8], are_known: bool) -> Result<Vec<Statement>, VexError>
         .as_ref()
         .unwrap_or(&document.timestamp);
     let of_document = date(of_document)?;
-    let bytes = document.statements.iter().map(Written::names_bytes);
+    let bytes = document.statements.iter().map(StatementJson::names_bytes);
     if bytes.fold(0_usize, usize::saturating_add) > MAX_NAMES_BYTES {
         return Err(VexError::TooMuch);
     }
@@ -335,7 +335,7 @@ fn products(written: Vec<WrittenProduct>, all: &[WrittenProduct]) -> Vec<Product
     written.map(|product| product.product(all)).collect()
 }
 
-impl Written {
+impl StatementJson {
     /// How many bytes its names come to, in each product and for each vulnerability; before any is copied.
     fn names_bytes(&self) -> usize {
         let of = |all: &[WrittenProduct]| all.iter().map(WrittenProduct::own_bytes).sum::<usize>();
@@ -355,14 +355,14 @@ impl Written {
 impl Vulnerability {
     fn count(&self) -> usize {
         match self {
-            Self::Named { aliases, .. } => aliases.len() + 1,
+            Self::ProductIdentifiers { aliases, .. } => aliases.len() + 1,
             Self::Name(_) => 1,
         }
     }
 
     fn names(self) -> BTreeSet<String> {
         let names = match self {
-            Self::Named { name, mut aliases } => {
+            Self::ProductIdentifiers { name, mut aliases } => {
                 aliases.push(name);
                 aliases
             }
@@ -391,9 +391,9 @@ impl WrittenProduct {
     }
 
     /// What it says that it is. The `@id` of something that has identifiers may be an address for the document's own use.
-    fn named(&self) -> Named {
+    fn named(&self) -> ProductIdentifiers {
         let (id, identifiers, hashes) = match self {
-            Self::Id(id) => return Named::by(id),
+            Self::Id(id) => return ProductIdentifiers::by(id),
             Self::Described {
                 id,
                 identifiers,
@@ -401,9 +401,9 @@ impl WrittenProduct {
                 ..
             } => (id, identifiers, hashes),
         };
-        let mut named = Named {
+        let mut named = ProductIdentifiers {
             hashes: hashes.clone(),
-            ..Named::default()
+            ..ProductIdentifiers::default()
         };
         for (kind, value) in identifiers {
             match kind.as_str() {
@@ -425,7 +425,8 @@ impl WrittenProduct {
             Self::Described { subcomponents, .. } => subcomponents.as_slice(),
             Self::Id(_) => &[],
         };
-        let components: BTreeSet<Named> = own.iter().chain(all).map(Self::named).collect();
+        let components: BTreeSet<ProductIdentifiers> =
+            own.iter().chain(all).map(Self::named).collect();
         Product {
             named: self.named(),
             components: components.into_iter().collect(),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// What a document says that something is: all of it has to fit, and it is nothing where it says nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "Kept")]
-pub struct Named {
+#[serde(from = "RecordedProduct")]
+pub struct ProductIdentifiers {
     /// Names and package URLs.
     pub names: BTreeSet<String>,
     /// Digests, by the algorithm as it is written.
@@ -24,7 +24,7 @@ pub struct Named {
 /// As it is on record; of before, a component was a name.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Kept {
+enum RecordedProduct {
     Name(String),
     Whole {
         names: BTreeSet<String>,
@@ -35,7 +35,7 @@ enum Kept {
     },
 }
 
-impl Named {
+impl ProductIdentifiers {
     /// What has a name alone.
     pub(crate) fn by(name: &str) -> Self {
         Self {
@@ -45,11 +45,11 @@ impl Named {
     }
 }
 
-impl From<Kept> for Named {
-    fn from(kept: Kept) -> Self {
+impl From<RecordedProduct> for ProductIdentifiers {
+    fn from(kept: RecordedProduct) -> Self {
         match kept {
-            Kept::Name(name) => Self::by(&name),
-            Kept::Whole {
+            RecordedProduct::Name(name) => Self::by(&name),
+            RecordedProduct::Whole {
                 names,
                 hashes,
                 others,

@@ -10,7 +10,7 @@ use outhaul_load::pipeline::Platform;
 use outhaul_load::sides::side;
 
 use crate::cause::CommitCause;
-use crate::moved::{MANIFESTS, Moved};
+use crate::moved::{MANIFESTS, SourceMove};
 use crate::states::State;
 use crate::{BlameError, BlameRequest};
 
@@ -36,7 +36,7 @@ pub(crate) fn open_at(
 pub(crate) fn changes_of(
     request: &BlameRequest<'_>,
     meant: &BTreeSet<String>,
-    moved: &Moved,
+    moved: &SourceMove,
     commit: &CommitSummary,
     (older, newer): (&State, &State),
     platform: &Platform,
@@ -179,7 +179,7 @@ fn is_change(line: &str) -> bool {
 }
 
 /// The branch that a source follows, as the control plane says.
-fn branch(request: &BlameRequest<'_>, platform: &Platform, moved: &Moved) -> Option<String> {
+fn branch(request: &BlameRequest<'_>, platform: &Platform, moved: &SourceMove) -> Option<String> {
     let plane = &platform.control_plane;
     if moved.names.contains(&plane.environment)
         && let Ok(environments) = outhaul_load::environments(request.load)

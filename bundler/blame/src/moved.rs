@@ -16,7 +16,7 @@ use crate::states::sources;
 pub(crate) const MANIFESTS: &str = "manifests:";
 
 /// Sources that went from one commit to another together: the same repository, read for several things.
-pub(crate) struct Moved {
+pub(crate) struct SourceMove {
     pub repo: String,
     pub names: BTreeSet<String>,
     pub from: String,
@@ -29,11 +29,11 @@ pub(crate) fn moved(
     bad: &Snapshot,
     platform: &Platform,
     notes: &mut Vec<String>,
-) -> Vec<Moved> {
+) -> Vec<SourceMove> {
     let old: BTreeMap<(&str, &str), &Source> = sources(good)
         .map(|one| ((one.name.as_str(), one.repo.as_str()), one))
         .collect();
-    let mut found: Vec<Moved> = Vec::new();
+    let mut found: Vec<SourceMove> = Vec::new();
     for new in sources(bad) {
         if new.name.starts_with(KEPT) {
             continue;
@@ -69,7 +69,7 @@ pub(crate) fn moved(
             Some(known) => {
                 known.names.insert(new.name.clone());
             }
-            None => found.push(Moved {
+            None => found.push(SourceMove {
                 repo: new.repo.clone(),
                 names: BTreeSet::from([new.name.clone()]),
                 from: old.commit.clone(),
@@ -94,7 +94,7 @@ fn is_named(platform: &Platform, one: &Source) -> bool {
         && repos.any(|repo| source::normal_url(repo) == source::normal_url(&one.repo))
 }
 
-impl Moved {
+impl SourceMove {
     /// Its name, without what only tells for what else it is read.
     pub(crate) fn title(&self) -> String {
         let own = self.names.iter().find(|name| !name.starts_with(MANIFESTS));

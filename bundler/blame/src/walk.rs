@@ -12,7 +12,7 @@ use outhaul_git::source::{CommitSummary, OpenedSource};
 use outhaul_load::pipeline::Platform;
 
 use crate::change::{changes_of, open_at};
-use crate::moved::{Moved, moved};
+use crate::moved::{SourceMove, moved};
 use crate::rank::Candidate;
 use crate::states::{Fingerprints, State, States, sources};
 use crate::{BlameError, BlameRequest};
@@ -233,7 +233,7 @@ fn in_question(
     found.map(|name| (*name).clone()).collect()
 }
 
-fn open(platform: &Platform, moved: &Moved) -> Result<OpenedSource, BlameError> {
+fn open(platform: &Platform, moved: &SourceMove) -> Result<OpenedSource, BlameError> {
     open_at(platform, &moved.repo, &moved.to)
 }
 
@@ -241,7 +241,7 @@ fn open(platform: &Platform, moved: &Moved) -> Result<OpenedSource, BlameError> 
 struct Steps<'s, 'r> {
     states: &'s mut States<'r>,
     meant: &'s BTreeSet<String>,
-    moved: &'s Moved,
+    moved: &'s SourceMove,
     commits: &'s [CommitSummary],
     others: Snapshot,
     bad: &'s Snapshot,
@@ -251,7 +251,7 @@ impl<'s, 'r> Steps<'s, 'r> {
     fn new(
         states: &'s mut States<'r>,
         meant: &'s BTreeSet<String>,
-        moved: &'s Moved,
+        moved: &'s SourceMove,
         commits: &'s [CommitSummary],
         (good, bad): (&Snapshot, &'s Snapshot),
     ) -> Self {

@@ -67,13 +67,13 @@ pub(crate) fn entries(bytes: &Plain) -> Option<Vec<Entry>> {
 }
 
 /// The entries of old archives, by path and by name.
-pub(crate) struct Known {
+pub(crate) struct OldEntries {
     all: Vec<(usize, Entry)>,
     by_path: BTreeMap<Vec<u8>, usize>,
     by_name: BTreeMap<Vec<u8>, usize>,
 }
 
-impl Known {
+impl OldEntries {
     /// Those of `olds` that are archives; `None` when none is.
     pub(crate) fn of(olds: &[Old]) -> Option<Self> {
         let mut known = Self {
@@ -128,7 +128,7 @@ pub(crate) fn patch(
     new: &Plain,
     entries: &[Entry],
     olds: &[Old],
-    known: &Known,
+    known: &OldEntries,
     maker: &mut Maker<File>,
     within: &dyn Fn(&Maker<File>) -> bool,
 ) -> io::Result<bool> {

@@ -156,7 +156,10 @@ pub fn patch(
     };
     let within = |maker: &Maker<File>| maker.bytes() < limit;
     let entries = archive::entries(new);
-    let method = match entries.as_ref().and_then(|_| archive::Known::of(&olds)) {
+    let method = match entries
+        .as_ref()
+        .and_then(|_| archive::OldEntries::of(&olds))
+    {
         Some(known) => {
             let entries = entries.unwrap_or_default();
             if !archive::patch(new, &entries, &olds, &known, &mut maker, &within)? {

@@ -46,10 +46,11 @@ pub(super) fn between(
         .into_iter()
         .filter_map(|kind| {
             let (old, new) = (
-                Named::of(before, cluster_type, kind),
-                Named::of(after, cluster_type, kind),
+                NamedTemplate::of(before, cluster_type, kind),
+                NamedTemplate::of(after, cluster_type, kind),
             );
-            if old.as_ref().map(Named::content) == new.as_ref().map(Named::content) {
+            if old.as_ref().map(NamedTemplate::content) == new.as_ref().map(NamedTemplate::content)
+            {
                 return None;
             }
             Some(TemplateChange {
@@ -68,14 +69,14 @@ const CONFIG: &str = TemplateType::Config.as_str();
 const BOOTSTRAP: &str = "bootstrap";
 
 /// A template as a cluster type names it.
-struct Named<'a> {
+struct NamedTemplate<'a> {
     name: &'a Spanned<String>,
     template: Option<&'a Template>,
     /// For which targets it is, where it is not for all.
     targets: BTreeSet<&'a str>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedTemplate<'a> {
     fn of(plane: &'a ControlPlane, cluster_type: &str, kind: &str) -> Option<Self> {
         let cluster_type = plane.cluster_types.get(cluster_type)?;
         let brings = templates::bootstrap(&plane.deliveries, cluster_type);

@@ -29,7 +29,7 @@ const OWN: [&str; 6] = ["filename", "size", "md5sum", "sha1", "sha256", "sha512"
 
 /// A package of the repository.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct PackageEntry {
     /// What it says of itself.
     pub package: Package,
     /// The text of its control file.
@@ -79,7 +79,7 @@ pub fn file_name(package: &Package) -> String {
 ///
 /// # Errors
 /// [`SamePackage`] for two contents that say that they are the same package.
-pub fn packages(all: &[Listed]) -> Result<String, SamePackage> {
+pub fn packages(all: &[PackageEntry]) -> Result<String, SamePackage> {
     let mut by_name = BTreeMap::new();
     for one in all {
         let Package {
@@ -133,7 +133,7 @@ pub fn packages(all: &[Listed]) -> Result<String, SamePackage> {
 }
 
 /// `Release` of a repository with this `Packages`. `label` is the workload's assignment.
-pub fn release(label: &str, packages: &str, all: &[Listed]) -> String {
+pub fn release(label: &str, packages: &str, all: &[PackageEntry]) -> String {
     let mut architectures: Vec<&str> = all
         .iter()
         .map(|one| one.package.architecture.as_str())
@@ -182,7 +182,7 @@ pub fn catalog(name: &str, files: &BTreeMap<String, Served>) -> String {
 mod tests {
     use super::*;
 
-    fn listed(name: &str, version: &str, content: &[u8]) -> Listed {
+    fn listed(name: &str, version: &str, content: &[u8]) -> PackageEntry {
         let package = Package {
             name: name.into(),
             version: version.into(),
@@ -190,7 +190,7 @@ mod tests {
             source: (name.into(), version.into()),
             vendor: None,
         };
-        Listed {
+        PackageEntry {
             control: format!(
                 "Package: {name}\nVersion: {version}\nArchitecture: all\nFilename: /etc/passwd\n more\nDescription: a\n b\n\nSize: 3\n"
             ),

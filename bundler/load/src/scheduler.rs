@@ -157,12 +157,12 @@ fn question(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reply {
-    assignments: Vec<Chosen>,
+    assignments: Vec<SchedulerChoice>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Chosen {
+struct SchedulerChoice {
     target: String,
     #[serde(rename = "clusterType")]
     cluster_type: String,

@@ -238,7 +238,7 @@ pub fn load(
 }
 
 /// An environment by name, and where its own content lies when the control plane says so.
-struct Meant {
+struct NamedEnvironment {
     name: String,
     at: Option<Environment>,
 }
@@ -296,7 +296,11 @@ impl DiffRequest {
         git::is_repository(folder).then(|| Repository::at(folder))
     }
 
-    fn meant(&self, before: &SideSource, after: &SideSource) -> Result<Vec<Meant>, DiffError> {
+    fn meant(
+        &self,
+        before: &SideSource,
+        after: &SideSource,
+    ) -> Result<Vec<NamedEnvironment>, DiffError> {
         let mut known: BTreeMap<String, Environment> = BTreeMap::new();
         let mut broken = Vec::new();
         // What the new side lists counts, and what only the old side lists is compared too.
@@ -304,7 +308,7 @@ impl DiffRequest {
             let request = self.request(
                 at,
                 place,
-                &Meant {
+                &NamedEnvironment {
                     name: String::new(),
                     at: None,
                 },
@@ -325,7 +329,7 @@ impl DiffRequest {
         if !broken.is_empty() {
             return Err(DiffError::Findings(broken));
         }
-        let meant = |name: &String| Meant {
+        let meant = |name: &String| NamedEnvironment {
             name: name.clone(),
             at: known.get(name).cloned(),
         };
@@ -399,7 +403,12 @@ impl DiffRequest {
         })
     }
 
-    fn request(&self, at: usize, place: &SideSource, environment: &Meant) -> LoadRequest {
+    fn request(
+        &self,
+        at: usize,
+        place: &SideSource,
+        environment: &NamedEnvironment,
+    ) -> LoadRequest {
         let mut sources = self.sources.clone();
         if at == 1 && self.working_copy {
             sources.read_working_copies();

@@ -81,7 +81,7 @@ pub struct StepMove {
 
 /// What came of a step that its gate allowed.
 #[derive(Debug)]
-pub(super) enum Made {
+pub(super) enum StepResult {
     /// It was moved.
     Moved(StepMove),
     /// The gate was closed when the hooks had been run.
@@ -173,13 +173,13 @@ impl Chain<'_> {
         }
         let (basis, made) = self.make(&link, &commit, (basis, hooks), &ask)?;
         Ok(match made {
-            Made::Moved(StepMove { made, hooks }) => Promoted::Moved {
+            StepResult::Moved(StepMove { made, hooks }) => Promoted::Moved {
                 commit,
                 made,
                 basis,
                 hooks,
             },
-            Made::Closed { from, decision } => Promoted::Closed {
+            StepResult::Closed { from, decision } => Promoted::Closed {
                 from,
                 commit,
                 decision,
@@ -195,7 +195,7 @@ impl Chain<'_> {
         commit: &str,
         (basis, hooks): (Basis, Option<(&PromotionPolicy, &HookPrograms)>),
         ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
-    ) -> Result<(Basis, Made), PromoteError> {
+    ) -> Result<(Basis, StepResult), PromoteError> {
         let (other_path, other_repository) = match &basis {
             Basis::First => (None, None),
             Basis::Open { from, decision } => {
@@ -217,7 +217,7 @@ impl Chain<'_> {
         let Some((policy, programs)) = hooks.filter(|_| basis != Basis::First) else {
             let made = self.move_to(link, commit, &basis, more)?;
             let hooks = Vec::new();
-            return Ok((basis, Made::Moved(StepMove { made, hooks })));
+            return Ok((basis, StepResult::Moved(StepMove { made, hooks })));
         };
         let step = HookStep {
             policy,
@@ -235,7 +235,7 @@ impl Chain<'_> {
             **decision = ask(from)?;
             if decision.verdict != GateVerdict::Open {
                 let (from, decision) = (from.clone(), decision.clone());
-                return Ok((basis, Made::Closed { from, decision }));
+                return Ok((basis, StepResult::Closed { from, decision }));
             }
             self.refuse_not_run(link, (from, decision), other_path.as_deref())?;
         }
@@ -245,7 +245,7 @@ impl Chain<'_> {
         };
         let made = self.move_to(link, commit, &basis, more)?;
         runs.extend(step.after(&made, basis.decision()));
-        Ok((basis, Made::Moved(StepMove { made, hooks: runs })))
+        Ok((basis, StepResult::Moved(StepMove { made, hooks: runs })))
     }
 
     /// Refuses a path that no site of `from` has run: its gate decides about a commit, and a base is a commit and a path there. Returns the

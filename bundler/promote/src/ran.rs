@@ -39,7 +39,7 @@ impl Place {
 type PlaceThen = Result<Place, String>;
 
 /// A step whose gate is open.
-struct Opened<'a> {
+struct OpenStep<'a> {
     link: &'a Link,
     from: &'a str,
     /// The base commit that the gate decided about.
@@ -75,7 +75,7 @@ impl Chain<'_> {
             }
             None => None,
         };
-        let step = Opened {
+        let step = OpenStep {
             link,
             from,
             commit: &decision.commit,
@@ -102,7 +102,7 @@ impl Chain<'_> {
 
     fn refuse_not_run_by(
         &self,
-        step: &Opened<'_>,
+        step: &OpenStep<'_>,
         report: &Evidence,
         known: &mut BTreeMap<String, PlaceThen>,
     ) -> Result<(), PromoteError> {
@@ -193,7 +193,7 @@ impl Chain<'_> {
     }
 }
 
-impl Opened<'_> {
+impl OpenStep<'_> {
     fn allows(&self, ran: &Place) -> bool {
         (self.is_other_path || ran.path == self.own.path)
             && (self.is_other_repository || ran.repository == self.own.repository)

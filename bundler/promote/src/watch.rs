@@ -14,7 +14,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::direction::{Direction, refuse};
 use super::hooks::{HookPrograms, HookResult, HookRun};
-use super::promotion::Made;
+use super::promotion::StepResult;
 use super::record::{self, Basis, Recorded};
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError, StepMove};
 use outhaul_control::model::PromotionPolicy;
@@ -332,8 +332,8 @@ fn step(
         let basis = Basis::Open { from, decision };
         let step = (basis, Some((policy, hooks)));
         Ok(match chain.make(&link, &pinned, step, &ask)?.1 {
-            Made::Moved(moved) => StepOutcome::Moved(moved),
-            Made::Closed { decision, .. } => closed(&decision),
+            StepResult::Moved(moved) => StepOutcome::Moved(moved),
+            StepResult::Closed { decision, .. } => closed(&decision),
         })
     };
     event.outcome = match decide(&mut event.commit) {

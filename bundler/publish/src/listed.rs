@@ -16,7 +16,7 @@ pub(crate) const TIMESTAMP: &str = "metadata/timestamp.json";
 pub type ReadMetadata<'r> = &'r dyn Fn(&str) -> Result<Option<Vec<u8>>, PublicationError>;
 
 /// What the published metadata leads to.
-pub(crate) struct Listed {
+pub(crate) struct PublishedMetadata {
     /// The version of `timestamp.json`.
     pub(crate) version: u64,
     pub(crate) timestamp: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Listed {
     pub(crate) versions: Vec<(String, u64)>,
 }
 
-impl Listed {
+impl PublishedMetadata {
     pub(crate) fn read(read: ReadMetadata<'_>) -> Result<Self, PublicationError> {
         let timestamp = needed(read, "timestamp.json")?;
         let found = versions("timestamp.json", &timestamp)?;

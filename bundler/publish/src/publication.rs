@@ -17,7 +17,7 @@ use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_kit::media;
 
 use crate::error::PublicationError;
-use crate::listed::{Listed, ReadMetadata, needed};
+use crate::listed::{PublishedMetadata, ReadMetadata, needed};
 
 /// Bytes of a block of the bundle's tar.
 const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
@@ -273,7 +273,7 @@ impl Publication {
                 None => break,
             }
         }
-        let listed = Listed::read(read)?;
+        let listed = PublishedMetadata::read(read)?;
         listed.refuse_lost(&has(bundles), name_of)?;
         metadata.push(listed.snapshot);
         for (role, version) in &listed.versions {
@@ -313,7 +313,7 @@ pub fn refuse_lost(
     read: ReadMetadata<'_>,
     name_of: &dyn Fn(&str) -> String,
 ) -> Result<(), PublicationError> {
-    Listed::read(read)?.refuse_lost(&has(bundles), name_of)
+    PublishedMetadata::read(read)?.refuse_lost(&has(bundles), name_of)
 }
 
 fn has(bundles: &[BundleFile]) -> impl Fn(&str, u64) -> bool {

@@ -65,7 +65,7 @@ pub struct S3 {
 }
 
 /// A request that was not sent yet.
-struct Asked<'a> {
+struct UnsentRequest<'a> {
     method: Method,
     path: &'a str,
     query: &'a [(&'a str, &'a str)],
@@ -112,7 +112,7 @@ impl S3 {
     /// Sends a signed request of which the body is `content`.
     fn ask(
         &self,
-        asked: &Asked<'_>,
+        asked: &UnsentRequest<'_>,
         content: Digest,
         size: u64,
         body: Body<'_>,
@@ -149,7 +149,7 @@ impl S3 {
         answer.map_err(|error| self.unreachable(asked.path, &error))
     }
 
-    fn ask_plainly(&self, asked: &Asked<'_>) -> Result<Response, TargetError> {
+    fn ask_plainly(&self, asked: &UnsentRequest<'_>) -> Result<Response, TargetError> {
         self.ask(asked, Digest::of(b""), 0, Body::Nothing)
     }
 
@@ -182,7 +182,7 @@ impl S3 {
             path: object.origin(),
             source,
         };
-        let asked = Asked {
+        let asked = UnsentRequest {
             method: Method::PUT,
             path: &object.path,
             query: &[],
@@ -211,7 +211,7 @@ impl Target for S3 {
     }
 
     fn size(&mut self, path: &str) -> Result<Option<u64>, TargetError> {
-        let answer = self.ask_plainly(&Asked {
+        let answer = self.ask_plainly(&UnsentRequest {
             method: Method::HEAD,
             path,
             query: &[],
@@ -235,7 +235,7 @@ impl Target for S3 {
     }
 
     fn read(&mut self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, TargetError> {
-        let answer = self.ask_plainly(&Asked {
+        let answer = self.ask_plainly(&UnsentRequest {
             method: Method::GET,
             path,
             query: &[],
@@ -254,7 +254,7 @@ impl Target for S3 {
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, TargetError> {
-        let answer = self.ask_plainly(&Asked {
+        let answer = self.ask_plainly(&UnsentRequest {
             method: Method::GET,
             path,
             query: &[],

@@ -56,7 +56,7 @@ impl Platform {
 }
 
 /// What an index has, as far as it is wanted.
-pub(crate) struct Chosen<'a> {
+pub(crate) struct PlatformSelection<'a> {
     /// What is wanted, in the order of the index.
     pub(crate) kept: Vec<&'a Descriptor>,
     /// The platforms of the index.
@@ -95,7 +95,7 @@ impl Platforms {
     }
 
     /// What is wanted of the manifests of an index: those for a platform, what is about them, and what says of no platform.
-    pub(crate) fn of_index<'a>(&self, children: &'a [Descriptor]) -> Chosen<'a> {
+    pub(crate) fn of_index<'a>(&self, children: &'a [Descriptor]) -> PlatformSelection<'a> {
         let named = |child: &&Descriptor| child.platform.clone().filter(Platform::is_named);
         let has: Vec<Platform> = children.iter().filter_map(|child| named(&child)).collect();
         let wanted = |child: &&Descriptor| named(child).is_none_or(|platform| self.has(&platform));
@@ -109,7 +109,7 @@ impl Platforms {
             .0
             .iter()
             .filter(|wanted| !has.iter().any(|one| one.is(wanted)));
-        Chosen {
+        PlatformSelection {
             lacks: match has.is_empty() {
                 true => Vec::new(),
                 false => lacks.cloned().collect(),

@@ -45,7 +45,7 @@ mod signatures;
 
 pub use charts::unnamed;
 pub use error::{CollectError, ImageError, finding};
-pub use image_source::{Brought, ChartAsked, Earlier, ImageSource};
+pub use image_source::{ChartAsked, CollectedImage, Earlier, ImageSource};
 pub use signatures::signers;
 
 pub use outhaul_bundle::index::KEPT;
@@ -90,7 +90,7 @@ pub struct Collector<'a> {
     images: Option<&'a dyn ImageSource>,
     /// Who brings the files that workloads list.
     files: Option<&'a dyn ImageSource>,
-    brought: BTreeMap<(String, BTreeSet<String>), Result<Brought, ImageError>>,
+    brought: BTreeMap<(String, BTreeSet<String>), Result<CollectedImage, ImageError>>,
     lock: Lock,
     /// Who has what was shipped last.
     earlier: Option<&'a dyn Earlier>,

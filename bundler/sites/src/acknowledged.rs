@@ -27,7 +27,7 @@ pub struct SiteStanding {
     pub site: String,
     /// The number of the bundle that it runs, where that is known.
     pub runs: Option<u64>,
-    held: Held,
+    held: HeldBundle,
     /// The bundle that is copied, where the site left it or could not apply it, and why.
     left: Option<(u64, String)>,
 }
@@ -46,7 +46,7 @@ pub struct StreamStanding {
 
 /// What a site holds, by its reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Held {
+enum HeldBundle {
     /// This or a newer bundle of the stream.
     Current { number: u64, report: u64 },
     /// An earlier one; `sealed` is the number of a bundle of which nothing is left out because it is sealed.
@@ -189,21 +189,23 @@ fn standing(
         can_open(bundle, record)?;
         let site = record.site.to_string();
         let (runs, held) = match seen.running(&site) {
-            _ if seen.is_revoked(&site) => (None, Held::Revoked),
-            Ok(running) if running.stream.role.as_str() != bundle.role => (None, Held::OtherStream),
+            _ if seen.is_revoked(&site) => (None, HeldBundle::Revoked),
+            Ok(running) if running.stream.role.as_str() != bundle.role => {
+                (None, HeldBundle::OtherStream)
+            }
             Ok(running) => {
                 let (number, report) = (running.number, running.report);
                 let sealed = bundle.sealed_for.as_ref().map(|_| bundle.number);
                 let held = match number >= bundle.number {
-                    true => Held::Current { number, report },
-                    false => Held::Earlier {
+                    true => HeldBundle::Current { number, report },
+                    false => HeldBundle::Earlier {
                         number,
                         report,
                         sealed,
                     },
                 };
                 let base = running.index;
-                let is_base = matches!(held, Held::Earlier { sealed: None, .. });
+                let is_base = matches!(held, HeldBundle::Earlier { sealed: None, .. });
                 if is_base && !bases.contains(&base) {
                     bases.push(base);
                 }
@@ -211,7 +213,7 @@ fn standing(
             }
             Err(why) => {
                 let is_unsigned = seen.unsigned(&site) > 0;
-                (None, Held::Unknown { why, is_unsigned })
+                (None, HeldBundle::Unknown { why, is_unsigned })
             }
         };
         is_whole |= held.needs_all();
@@ -250,7 +252,7 @@ fn can_open(bundle: &CopiedBundle<'_>, record: &SiteRecord) -> Result<(), Acknow
     })
 }
 
-impl Held {
+impl HeldBundle {
     /// Whether a site that holds this needs the whole bundle.
     fn needs_all(&self) -> bool {
         match self {
@@ -267,11 +269,11 @@ impl fmt::Display for SiteStanding {
         let site = &self.site;
         let brought = "the whole bundle is brought";
         match &self.held {
-            Held::Current { number, report } => write!(
+            HeldBundle::Current { number, report } => write!(
                 f,
                 "`{site}` runs bundle {number} by its report {report}: nothing has to be brought there"
             ),
-            Held::Earlier {
+            HeldBundle::Earlier {
                 number,
                 report,
                 sealed,
@@ -285,12 +287,14 @@ impl fmt::Display for SiteStanding {
                     None => Ok(()),
                 }
             }
-            Held::OtherStream => write!(f, "`{site}` runs a bundle of another stream: {brought}"),
-            Held::Revoked => write!(
+            HeldBundle::OtherStream => {
+                write!(f, "`{site}` runs a bundle of another stream: {brought}")
+            }
+            HeldBundle::Revoked => write!(
                 f,
                 "`{site}` reports that it is revoked: it takes no bundle, and nothing is brought there"
             ),
-            Held::Unknown { why, is_unsigned } => {
+            HeldBundle::Unknown { why, is_unsigned } => {
                 write!(f, "`{site}` {why}: {brought}")?;
                 match is_unsigned {
                     true => write!(

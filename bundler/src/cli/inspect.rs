@@ -88,7 +88,7 @@ impl Args {
                 };
                 let cause = Failure::new(
                     error.class().code(),
-                    &Named {
+                    &FileError {
                         file: self.file.display().to_string(),
                         error,
                     },
@@ -421,7 +421,7 @@ fn first_of(names: &BTreeSet<Name>) -> String {
 /// The error with the file's name in front.
 #[derive(Debug, thiserror::Error)]
 #[error("`{file}`")]
-struct Named {
+struct FileError {
     file: String,
     #[source]
     error: inspect::InspectError,

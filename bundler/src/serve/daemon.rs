@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::hook::HookSecret;
-use super::server::{self, Board, Shared, Shown};
+use super::server::{self, Board, EnvironmentStatus, Shared};
 use super::{CHAIN, RoundContext, ServeError, Service};
 
 /// How often the worker looks whether it is to stop, and shows that it lives.
@@ -191,11 +191,11 @@ impl Worker {
         for one in &self.service.config().environments {
             let known = self.service.state().environments.get(&one.name).cloned();
             let known = known.unwrap_or_default();
-            let mut shown = Shown {
+            let mut shown = EnvironmentStatus {
                 last_success: known.last_success,
                 last_error: known.trouble,
                 next_run,
-                ..Shown::default()
+                ..EnvironmentStatus::default()
             };
             if let Some(done) = known.done {
                 shown.last_snapshot = Some(done.snapshot);

@@ -40,12 +40,12 @@ pub(super) struct ServiceStatus {
     /// What keeps the chain from being followed.
     pub promotion: Option<String>,
     /// By name.
-    pub environments: BTreeMap<String, Shown>,
+    pub environments: BTreeMap<String, EnvironmentStatus>,
 }
 
 /// What `/status` shows of one environment.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Shown {
+pub(super) struct EnvironmentStatus {
     pub last_snapshot: Option<Digest>,
     pub last_success: Option<Timestamp>,
     pub last_error: Option<state::LastFailure>,

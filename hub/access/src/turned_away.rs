@@ -36,7 +36,7 @@ pub struct Group {
 
 /// How often, and where that is on record.
 #[derive(Debug, Clone, Default)]
-struct Counted {
+struct RefusalCount {
     times: u64,
     /// How many of them the entry says that was to be written last.
     said: u64,
@@ -45,7 +45,7 @@ struct Counted {
     detail: String,
 }
 
-impl Counted {
+impl RefusalCount {
     /// The entry that is to be written now.
     fn due(&mut self, group: &Group, minute: i64) -> Option<ToWrite> {
         let doubled = 1 << self.times.ilog2();
@@ -84,7 +84,7 @@ pub struct ToWrite {
 #[derive(Debug, Default)]
 struct Counts {
     minute: i64,
-    groups: HashMap<Group, Counted>,
+    groups: HashMap<Group, RefusalCount>,
     /// How many groups each caller has; strangers together, under the empty name, and apart those of what would change something.
     of_caller: HashMap<(String, bool), usize>,
     of_named: usize,
@@ -119,7 +119,7 @@ impl Counts {
         }
     }
 
-    fn one(&mut self, group: &Group) -> &mut Counted {
+    fn one(&mut self, group: &Group) -> &mut RefusalCount {
         if !self.groups.contains_key(group) {
             *self.of_caller.entry(places_of(group)).or_default() += 1;
             self.of_named += usize::from(!group.who.is_empty());

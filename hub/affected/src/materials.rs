@@ -153,17 +153,17 @@ struct Document {
     #[serde(default)]
     metadata: Metadata,
     #[serde(default)]
-    components: Vec<Written>,
+    components: Vec<ComponentJson>,
 }
 
 #[derive(Default, Deserialize)]
 struct Metadata {
     #[serde(default)]
-    component: Option<Written>,
+    component: Option<ComponentJson>,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct ComponentJson {
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(default)]
@@ -207,7 +207,7 @@ impl Materials {
         Ok(materials)
     }
 
-    fn add(&mut self, written: Written) {
+    fn add(&mut self, written: ComponentJson) {
         if written.kind == "file" {
             let all = [
                 ("outhaul:unreadable", "could not be read"),
@@ -269,7 +269,7 @@ fn distribution(purl: &Purl) -> Distribution {
 }
 
 /// What an image's document says is not known of it.
-fn unknown_of(about: &Written) -> BTreeSet<String> {
+fn unknown_of(about: &ComponentJson) -> BTreeSet<String> {
     let image = match about.kind.as_str() {
         "container" => format!("image `{}`", about.name),
         _ => return BTreeSet::new(),
@@ -286,7 +286,7 @@ fn unknown_of(about: &Written) -> BTreeSet<String> {
     unread.chain(others).chain(without).collect()
 }
 
-impl Written {
+impl ComponentJson {
     fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let all = self.properties.iter();
         all.filter(move |property| property.name == name)

@@ -4,7 +4,7 @@
 //! it names that very version. All that a statement says of a product has to fit; what cannot be compared fits nothing. A
 //! statement without a product is about nothing.
 
-use outhaul_vex::{Named, Statement};
+use outhaul_vex::{ProductIdentifiers, Statement};
 
 use crate::purl::Purl;
 
@@ -51,7 +51,7 @@ trait Fits {
     fn fits(&self, known: &KnownComponent) -> Option<About>;
 }
 
-impl Fits for Named {
+impl Fits for ProductIdentifiers {
     fn fits(&self, known: &KnownComponent) -> Option<About> {
         let is_nothing = self.names.is_empty() && self.hashes.is_empty();
         if is_nothing || !self.others.is_empty() {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_vex::{Named, Statement};
+use outhaul_vex::{ProductIdentifiers, Statement};
 
 use crate::advisory::{Subject, Unmatched};
 use crate::purl::{Odd, Purl};
@@ -87,7 +87,7 @@ pub(crate) fn unmatched(
         if statement
             .products
             .iter()
-            .any(|one| one.named == Named::default())
+            .any(|one| one.named == ProductIdentifiers::default())
         {
             nameless(format!(
                 "a product of the statement about `{about}` has no name, so it is about nothing"
@@ -95,7 +95,7 @@ pub(crate) fn unmatched(
         }
     }
     for product in statements.iter().flat_map(|one| &one.products) {
-        if product.named != Named::default() {
+        if product.named != ProductIdentifiers::default() {
             found.extend(odd(&product.named, on_record));
         }
         let within: Vec<Vec<Unmatched>> = product
@@ -112,7 +112,7 @@ pub(crate) fn unmatched(
 }
 
 /// What of a product or a subcomponent can match nothing, because of which the whole of it does not.
-fn odd(named: &Named, on_record: &BTreeSet<Distribution>) -> Vec<Unmatched> {
+fn odd(named: &ProductIdentifiers, on_record: &BTreeSet<Distribution>) -> Vec<Unmatched> {
     let mut found = Vec::new();
     let mut add = |product: &str, why: String| {
         let product = shown(product, MAX_SHOWN);
@@ -150,7 +150,7 @@ fn odd(named: &Named, on_record: &BTreeSet<Distribution>) -> Vec<Unmatched> {
             add(&format!("{algorithm} {digest}"), why.to_owned());
         }
     }
-    if *named == Named::default() {
+    if *named == ProductIdentifiers::default() {
         add("", "it has no name".to_owned());
     }
     found

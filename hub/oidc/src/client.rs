@@ -47,7 +47,7 @@ pub struct Oidc {
     /// What the file says.
     pub settings: OidcSettings,
     client: Client,
-    known: Mutex<Known>,
+    known: Mutex<CachedProvider>,
     asking: Arc<AtomicUsize>,
     /// The second in which a failure was said last.
     said: AtomicI64,
@@ -55,7 +55,7 @@ pub struct Oidc {
 
 /// What the provider said of itself, and when it was asked last.
 #[derive(Debug, Default)]
-struct Known {
+struct CachedProvider {
     at_ms: i64,
     answer: Option<Result<Arc<Provider>, LoginError>>,
 }
@@ -188,7 +188,7 @@ impl Oidc {
         let _one = self.ask()?;
         let answer = self.discover().map(Arc::new);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Known {
+        *known = CachedProvider {
             at_ms: now_ms,
             answer: Some(answer.clone()),
         };

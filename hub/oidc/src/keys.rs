@@ -42,7 +42,7 @@ struct Set {
 }
 
 #[derive(Debug, Deserialize)]
-struct Written {
+struct JwkJson {
     kty: String,
     kid: Option<String>,
     #[serde(rename = "use")]
@@ -84,7 +84,7 @@ impl Keys {
 }
 
 impl Key {
-    fn of(written: Written) -> Option<Self> {
+    fn of(written: JwkJson) -> Option<Self> {
         let bytes = |text: &Option<String>| URL_SAFE_NO_PAD.decode(text.as_ref()?).ok();
         let public = match (written.kty.as_str(), written.crv.as_deref()) {
             ("RSA", _) => Public::Rsa {

@@ -227,9 +227,9 @@ impl served::Metadata for About {
 type Later<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
 impl served::Backend for Published {
-    type File = Opened;
+    type File = OpenFile;
     type Metadata = About;
-    type OpenFuture = Later<Opened>;
+    type OpenFuture = Later<OpenFile>;
     type MetadataFuture = Later<About>;
 
     fn open(&self, name: PathBuf) -> Self::OpenFuture {
@@ -237,7 +237,7 @@ impl served::Backend for Published {
         Box::pin(async move {
             let within = Arc::clone(&published.0);
             let (file, about) = published.work(move || find(&within.folder, &name)).await?;
-            Ok(Opened {
+            Ok(OpenFile {
                 published,
                 file: Arc::new(file.ok_or(io::ErrorKind::NotFound)?),
                 bytes: about.bytes,
@@ -259,7 +259,7 @@ impl served::Backend for Published {
 }
 
 /// An open regular file. No thread is its own while nobody reads.
-struct Opened {
+struct OpenFile {
     published: Published,
     file: Arc<File>,
     bytes: u64,
@@ -268,7 +268,7 @@ struct Opened {
     reading: Option<JoinHandle<io::Result<Vec<u8>>>>,
 }
 
-impl served::File for Opened {
+impl served::File for OpenFile {
     type Metadata = About;
     type MetadataFuture<'a> = std::future::Ready<io::Result<About>>;
 
@@ -281,7 +281,7 @@ impl served::File for Opened {
     }
 }
 
-impl AsyncRead for Opened {
+impl AsyncRead for OpenFile {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -323,7 +323,7 @@ impl AsyncRead for Opened {
     }
 }
 
-impl AsyncSeek for Opened {
+impl AsyncSeek for OpenFile {
     fn start_seek(mut self: Pin<&mut Self>, to: io::SeekFrom) -> io::Result<()> {
         let at = match to {
             io::SeekFrom::Start(at) => Some(at),

@@ -48,7 +48,7 @@ pub struct NamedReport {
 
 /// What one site's conflict is worked out from.
 #[derive(Debug, Default)]
-struct Seen {
+struct ConflictRecords {
     conflicts: Vec<Conflict>,
     reported: BTreeMap<String, Reported>,
     enrolled_ms: i64,
@@ -104,7 +104,7 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn open_conflicts(&self) -> Result<BTreeMap<String, Conflict>, StoreError> {
-        let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+        let mut seen: BTreeMap<String, ConflictRecords> = BTreeMap::new();
         let mut query = self.db.prepare_cached(
             "SELECT c.epoch, c.number, c.digest, c.on_record, c.reason, c.via, c.received_ms,
                     c.site, s.enrolled_ms

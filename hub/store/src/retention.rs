@@ -88,7 +88,7 @@ pub struct OldReports {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct RecordedQuestion {
     question: Option<GateRules>,
 }
 
@@ -107,7 +107,8 @@ impl Session<'_> {
             let mut rows = query.query(params![next])?;
             let before = found.len();
             while let Some(row) = rows.next()? {
-                let asked: Result<Asked, _> = serde_json::from_str(&row.get::<_, String>(3)?);
+                let asked: Result<RecordedQuestion, _> =
+                    serde_json::from_str(&row.get::<_, String>(3)?);
                 found.push(GateMoment {
                     id: row.get(0)?,
                     environment: row.get(1)?,

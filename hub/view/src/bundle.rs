@@ -10,7 +10,7 @@ use outhaul_gate::time;
 use outhaul_store::{BundleOnRecord, BundlePlace, DesiredAssignment, Session, StoreError};
 use serde::Serialize;
 
-use crate::bundles::{Read, count_sites, of_stream, row};
+use crate::bundles::{IndexSizes, count_sites, of_stream, row};
 use crate::contents::{BundleChanges, FileRow, changes, digest_of, files, shown};
 use crate::indexes::{FOR_ONE_BYTES, IndexResult, Indexes};
 
@@ -209,10 +209,10 @@ impl BundleView {
         sites.truncate(SITES_SHOWN);
         let sizes = before
             .as_ref()
-            .map(|(number, known)| (*number, Read::from(known)));
+            .map(|(number, known)| (*number, IndexSizes::from(known)));
         let sizes = sizes.as_ref().map(|(number, read)| (*number, read));
         Ok(Self {
-            row: row(bundle, &Read::from(&now), sizes, count_sites(&places)),
+            row: row(bundle, &IndexSizes::from(&now), sizes, count_sites(&places)),
             reconciler: bundle.reconciler.clone(),
             index_size: bundle.index_size,
             sources: sources(bundle),

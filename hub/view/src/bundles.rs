@@ -218,14 +218,14 @@ pub(crate) fn rows(
     sites: &[StreamSites],
 ) -> Result<Vec<BundleRow>, StoreError> {
     let mut rows = Vec::new();
-    let mut read: Option<Read> = None;
+    let mut read: Option<IndexSizes> = None;
     for (at, bundle) in bundles.iter().enumerate().take(shown) {
         let now = match read.take() {
             Some(read) => read,
-            None => Read::of(indexes, bundle)?,
+            None => IndexSizes::of(indexes, bundle)?,
         };
         let before = match bundles.get(at + 1) {
-            Some(before) => Some((before.number, Read::of(indexes, before)?)),
+            Some(before) => Some((before.number, IndexSizes::of(indexes, before)?)),
             None => None,
         };
         let places = session.places_of_bundle(of_stream(bundle), sites)?;
@@ -238,7 +238,7 @@ pub(crate) fn rows(
 
 /// What of an index gives sizes.
 #[derive(Debug)]
-pub(crate) struct Read(Result<Sizes, String>);
+pub(crate) struct IndexSizes(Result<Sizes, String>);
 
 #[derive(Debug)]
 struct Sizes {
@@ -248,13 +248,13 @@ struct Sizes {
     is_sealed: bool,
 }
 
-impl Read {
+impl IndexSizes {
     fn of(indexes: &mut Indexes<'_, '_>, bundle: &BundleOnRecord) -> Result<Self, StoreError> {
         Ok(Self::from(&indexes.of(bundle)?))
     }
 }
 
-impl From<&crate::indexes::IndexResult> for Read {
+impl From<&crate::indexes::IndexResult> for IndexSizes {
     fn from(known: &crate::indexes::IndexResult) -> Self {
         Self(known.as_ref().map_err(Clone::clone).map(|index| Sizes {
             held: held(index),
@@ -268,8 +268,8 @@ impl From<&crate::indexes::IndexResult> for Read {
 /// One row; `before` is the bundle before on record.
 pub(crate) fn row(
     bundle: &BundleOnRecord,
-    now: &Read,
-    before: Option<(u64, &Read)>,
+    now: &IndexSizes,
+    before: Option<(u64, &IndexSizes)>,
     sites: BundleSites,
 ) -> BundleRow {
     let mut unknown = None;
@@ -280,8 +280,8 @@ pub(crate) fn row(
         }
         Ok(now) => {
             let new_bytes = match before {
-                Some((_, Read(Ok(before)))) => Some(new_bytes(&now.held, Some(&before.held))),
-                Some((_, Read(Err(why)))) => {
+                Some((_, IndexSizes(Ok(before)))) => Some(new_bytes(&now.held, Some(&before.held))),
+                Some((_, IndexSizes(Err(why)))) => {
                     unknown = Some(why.clone());
                     None
                 }

@@ -13,7 +13,7 @@ use outhaul_signer::Envelope;
 use outhaul_store::{ReceivedReport, Session, StoreError, TimelinePlace};
 
 use crate::removed::RemovedPart;
-use find::Read;
+use find::TimedReport;
 
 /// How much is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn of_site(
     let Some(registered) = session.site(site)? else {
         return Ok(None);
     };
-    let mut read: Vec<Read> = Vec::new();
+    let mut read: Vec<TimedReport> = Vec::new();
     let mut before: Option<TimelinePlace> = None;
     let (mut faults, mut older_unread);
     loop {
@@ -88,10 +88,10 @@ pub fn of_site(
 }
 
 /// A report as it was signed; it was checked when it was taken in. One that this hub cannot read any more is left out.
-fn opened(received: ReceivedReport) -> Option<Read> {
+fn opened(received: ReceivedReport) -> Option<TimedReport> {
     let envelope = Envelope::from_json(&received.envelope).ok()?;
     let report = Report::from_bytes(envelope.unverified_payload()).ok()?;
-    Some(Read {
+    Some(TimedReport {
         report,
         received_ms: received.received_ms,
     })

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 pub struct Lane {
     max_bodies: usize,
     max_bytes: usize,
-    held: Mutex<Held>,
+    held: Mutex<HeldBodies>,
 }
 
 /// How full a lane is.
@@ -34,7 +34,7 @@ pub struct LaneLoad {
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBodies {
     next: u64,
     /// Counts pieces that came: the larger, the later.
     tick: u64,
@@ -138,7 +138,7 @@ impl Drop for LanePlace {
     }
 }
 
-impl Held {
+impl HeldBodies {
     /// Takes the room of one body of the peer that holds most by `share`: the idlest, and the one that
     /// asks only when it is the last that holds anything.
     fn give_way(&mut self, share: impl Fn(&Body) -> usize, asks: Option<u64>) {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::fleet::{Fleet, FleetError};
 use crate::key::{PublicKey, Secret};
 use crate::metadata::{DelegatedRole, Holder, Key, RoleKeys};
-use crate::publish::{Asked, Online, delegated};
+use crate::publish::{Online, StreamRequirements, delegated};
 
 /// One change of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Fleet {
         if let (Some(keys), Some((stream, _))) =
             (keys, published.stream(&self.metadata_folder(), role)?)
         {
-            let asked = Asked {
+            let asked = StreamRequirements {
                 role,
                 keys: &keys,
                 key_objects: &all_keys,

@@ -20,7 +20,7 @@ use crate::request::{MAX_BYTES, SigningAnswer, SigningRequest};
 
 /// Which signatures a stream's metadata needs, and what it lists.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct StreamRequirements<'a> {
     /// The stream's role.
     pub(crate) role: &'a str,
     /// The keys that count, and how many must sign.
@@ -122,11 +122,11 @@ impl Fleet {
 
     pub(crate) fn sign_stream(
         &self,
-        asked: &Asked<'_>,
+        asked: &StreamRequirements<'_>,
         stream: &Targets,
         secret: &Secret,
     ) -> Result<Vec<u8>, FleetError> {
-        let Asked { role, keys, .. } = asked;
+        let StreamRequirements { role, keys, .. } = asked;
         let file = format!("{}.{role}.json", stream.version);
         let mut payload = named(&file, metadata::signed_bytes(stream))?;
         let path = self.request_folder().join(format!("{file}.request"));

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Known, ReviewError, parsed_whole, refuse, refuse_past};
+use super::{KnownRoots, ReviewError, parsed_whole, refuse, refuse_past};
 use crate::key::PublicKey;
 use crate::metadata::{Holder, Holders, Key, RoleKeys, Root, SPEC_VERSION, is_label};
 use crate::request::{SigningRequest, short};
@@ -85,7 +85,7 @@ pub enum Fate {
 
 pub(super) fn review(
     request: &SigningRequest,
-    known: &Known,
+    known: &KnownRoots,
     signer: Option<&PublicKey>,
     now: Timestamp,
 ) -> Result<RootReview, ReviewError> {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::root::{refuse_odd_holders, refuse_odd_key};
-use super::{Known, ReviewError, parsed_whole, refuse, refuse_past};
+use super::{KnownRoots, ReviewError, parsed_whole, refuse, refuse_past};
 use crate::clock::TimePolicy;
 use crate::key::PublicKey;
 use crate::metadata::{self, SPEC_VERSION, TargetFile, Targets};
@@ -92,7 +92,7 @@ pub struct Contents {
 
 pub(super) fn review(
     request: &SigningRequest,
-    known: &Known,
+    known: &KnownRoots,
     signer: Option<&PublicKey>,
     now: Timestamp,
 ) -> Result<StreamReview, ReviewError> {
@@ -156,7 +156,7 @@ struct Before {
     targets: Targets,
 }
 
-fn published(request: &SigningRequest, known: &Known) -> Result<Before, ReviewError> {
+fn published(request: &SigningRequest, known: &KnownRoots) -> Result<Before, ReviewError> {
     let role = &request.role;
     let wrong = |source| ReviewError::Published {
         version: known.own.version,

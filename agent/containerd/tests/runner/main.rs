@@ -14,7 +14,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::{Image, Served};
 use outhaul_bundle::{Digest, Index};
 use outhaul_containerd::settings::Settings;
-use outhaul_containerd::{Brought, ContainerdError, bring, names_of, release};
+use outhaul_containerd::{ContainerdError, ImportResult, bring, names_of, release};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_tests::{available_or_skip, isolated_or_skip, skipped};
 use serde_json::json;
@@ -192,7 +192,7 @@ impl Generation {
 
     fn bring(&self, settings: &Settings) -> Result<Vec<String>, ContainerdError> {
         let (layout, work) = (self.layout(), self.folder.path());
-        let Brought { names, mut failed } = bring(
+        let ImportResult { names, mut failed } = bring(
             settings,
             &self.index,
             (&layout, work),

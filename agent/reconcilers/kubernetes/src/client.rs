@@ -94,7 +94,7 @@ enum Token {
 
 /// What a request asks for, or brings.
 #[derive(Clone)]
-struct Asked<'a> {
+struct ApiRequest<'a> {
     method: Method,
     path: &'a str,
     accept: &'a str,
@@ -156,7 +156,7 @@ impl ApiClient {
     /// # Errors
     /// [`ClientError`]
     pub fn read(&self, path: &str, accept: &str) -> Result<Option<Value>, ClientError> {
-        let asked = Asked {
+        let asked = ApiRequest {
             method: Method::GET,
             path,
             accept,
@@ -180,7 +180,7 @@ impl ApiClient {
         content_type: &str,
         body: &[u8],
     ) -> Result<(u16, Value), ClientError> {
-        self.ask(Asked {
+        self.ask(ApiRequest {
             method,
             path,
             accept: "application/json",
@@ -188,7 +188,7 @@ impl ApiClient {
         })
     }
 
-    fn ask(&self, asked: Asked<'_>) -> Result<(u16, Value), ClientError> {
+    fn ask(&self, asked: ApiRequest<'_>) -> Result<(u16, Value), ClientError> {
         if self.access.plugin().is_none() {
             return self.ask_once(&asked);
         }
@@ -208,7 +208,7 @@ impl ApiClient {
         answer
     }
 
-    fn ask_once(&self, asked: &Asked<'_>) -> Result<(u16, Value), ClientError> {
+    fn ask_once(&self, asked: &ApiRequest<'_>) -> Result<(u16, Value), ClientError> {
         let login = self.login()?;
         let url = format!("{}{}", self.access.server, asked.path);
         let request = login.http.request(asked.method.clone(), &url);

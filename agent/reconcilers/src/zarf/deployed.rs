@@ -50,7 +50,7 @@ pub struct DeployedPackage {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Written {
+struct StoredPackage {
     data: Definition,
     deployed_components: Option<Vec<Component>>,
 }
@@ -120,7 +120,7 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
     };
     let text = secret["data"]["data"].as_str().unwrap_or_default();
     let bytes = STANDARD.decode(text).unwrap_or_default();
-    let written: Written =
+    let written: StoredPackage =
         serde_json::from_slice(&bytes).map_err(|error| ApplyError::Cluster {
             problem: format!("what Zarf keeps of the package `{name}` cannot be read: {error}"),
             help: format!(

@@ -18,7 +18,7 @@ use crate::outcome::Stop;
 
 /// A release, as Helm lists it.
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct HelmRelease {
     name: String,
     status: String,
     chart: String,
@@ -44,7 +44,7 @@ pub fn clear(
     let mut cleared = Vec::new();
     for namespace in namespaces {
         let text = program.pending(namespace, heartbeat)?;
-        let listed: Vec<Listed> = serde_json::from_str(&text).map_err(|error| {
+        let listed: Vec<HelmRelease> = serde_json::from_str(&text).map_err(|error| {
             Stop::failed(format!("`zarf tools helm list` gave no list: {error}"))
         })?;
         let ours = listed.iter().filter(|one| {
@@ -113,7 +113,7 @@ fn releases(definition: &Value) -> Vec<Release> {
 
 impl Release {
     /// Helm lists a chart as `NAME-VERSION`.
-    fn is(&self, namespace: &str, listed: &Listed) -> bool {
+    fn is(&self, namespace: &str, listed: &HelmRelease) -> bool {
         let made = self.chart.as_deref();
         let version = made.and_then(|name| listed.chart.strip_prefix(name));
         self.namespace == namespace
@@ -134,7 +134,7 @@ mod tests {
         let releases = releases(&definition);
         assert_eq!(releases.len(), 3);
         let is_ours = |namespace: &str, name: &str, chart: &str| {
-            let listed = Listed {
+            let listed = HelmRelease {
                 name: name.to_owned(),
                 status: "pending-install".to_owned(),
                 chart: chart.to_owned(),

@@ -42,7 +42,7 @@ pub(super) struct Uncertain;
 
 /// A text and where it is written, with its quotes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Written<'t> {
+pub(super) struct QuotedText<'t> {
     text: &'t str,
     span: Range<usize>,
 }
@@ -50,8 +50,8 @@ pub(super) struct Written<'t> {
 /// The texts of a plain site.
 #[derive(Debug, Default)]
 pub(super) struct Plain<'t> {
-    name: Written<'t>,
-    cluster_type: Written<'t>,
+    name: QuotedText<'t>,
+    cluster_type: QuotedText<'t>,
     ring: Option<&'t str>,
     public_key: Option<&'t str>,
     labels: Vec<(&'t str, &'t str)>,
@@ -93,7 +93,7 @@ pub(super) fn parts<'t>(
     each: &mut dyn FnMut(Part<'_, 't>) -> Result<(), Uncertain>,
 ) -> Result<(), Uncertain> {
     let mut other: Option<Range<usize>> = None;
-    let mut seen = Seen::default();
+    let mut seen = PartialSite::default();
     let mut shapes = Shapes::default();
     let mut start = 0;
     while start < text.len() {
@@ -170,7 +170,7 @@ enum Holds<'t> {
 
 /// What of a site was seen so far.
 #[derive(Default)]
-struct Seen<'t> {
+struct PartialSite<'t> {
     site: Plain<'t>,
     fields: u16,
     within: Within,
@@ -183,7 +183,7 @@ struct Seen<'t> {
 fn site_end<'t>(
     text: &'t str,
     start: usize,
-    seen: &mut Seen<'t>,
+    seen: &mut PartialSite<'t>,
     shapes: &mut Shapes<'t>,
 ) -> Option<usize> {
     seen.clear();
@@ -215,8 +215,8 @@ impl<'t> Plain<'t> {
     fn take(&mut self, holds: Holds<'t>, text: &'t str, span: Range<usize>) {
         match holds {
             Holds::Nothing | Holds::Namespace => {}
-            Holds::Name => self.name = Written { text, span },
-            Holds::ClusterType => self.cluster_type = Written { text, span },
+            Holds::Name => self.name = QuotedText { text, span },
+            Holds::ClusterType => self.cluster_type = QuotedText { text, span },
             Holds::Ring => self.ring = Some(text),
             Holds::PublicKey => self.public_key = Some(text),
             Holds::Label(key) => self.labels.push((key, text)),
@@ -224,7 +224,7 @@ impl<'t> Plain<'t> {
     }
 }
 
-impl<'t> Seen<'t> {
+impl<'t> PartialSite<'t> {
     fn clear(&mut self) {
         let mut site = std::mem::take(&mut self.site);
         site.clear();

@@ -35,7 +35,7 @@ pub struct Chart {
     /// The version of what it installs.
     pub app_version: Option<String>,
     /// The charts that it lists as needed.
-    pub dependencies: Vec<Listed>,
+    pub dependencies: Vec<ChartDependency>,
     /// Its default values.
     pub values: Json,
     /// Its templates by their paths in it.
@@ -48,7 +48,7 @@ pub struct Chart {
 
 /// A chart that another one lists as needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct ChartDependency {
     /// Its name.
     pub name: String,
     /// The key of its values, where that is another one.
@@ -81,7 +81,7 @@ fn unpacked(bytes: &[u8], budget: &mut Budget, depth: usize) -> Result<Chart, St
     if depth > MAX_DEPTH {
         return Err(format!("has charts below charts, deeper than {MAX_DEPTH}"));
     }
-    let mut out = Counted {
+    let mut out = BoundedArchive {
         from: GzDecoder::new(bytes),
         left: budget.bytes,
     };
@@ -166,11 +166,12 @@ fn chart(
     let older = older.and_then(|bytes| parsed("requirements.yaml", bytes).ok());
     for of in std::iter::once(&description).chain(&older) {
         if let Some(Value::Sequence(items)) = of.field("dependencies").map(|node| &node.value) {
-            made.dependencies.extend(items.iter().map(|item| Listed {
-                name: text(item, "name").unwrap_or_default(),
-                alias: text(item, "alias"),
-                condition: text(item, "condition"),
-            }));
+            made.dependencies
+                .extend(items.iter().map(|item| ChartDependency {
+                    name: text(item, "name").unwrap_or_default(),
+                    alias: text(item, "alias"),
+                    condition: text(item, "condition"),
+                }));
         }
     }
     match files
@@ -240,12 +241,12 @@ fn shown(path: &str) -> String {
 }
 
 /// What is unpacked, as much as may be.
-struct Counted<R> {
+struct BoundedArchive<R> {
     from: R,
     left: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for BoundedArchive<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.from.read(buffer)?;
         self.left = self.left.checked_sub(count as u64).ok_or_else(|| {

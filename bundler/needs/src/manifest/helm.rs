@@ -44,7 +44,7 @@ pub struct Release {
 pub struct Helm {
     repositories: Vec<ChartRepository>,
     artifacts: Vec<Artifact>,
-    releases: Vec<Asked>,
+    releases: Vec<HelmObject>,
     /// Charts of Argo CD, which name their repository themselves.
     direct: Vec<(Need, Location)>,
 }
@@ -70,7 +70,7 @@ struct Artifact {
 
 /// A `HelmRelease` or a `HelmChart`, or a patch of one.
 #[derive(Debug, Clone)]
-struct Asked {
+struct HelmObject {
     is_chart: bool,
     id: Id,
     /// Kind and id of where its chart is from.
@@ -119,7 +119,7 @@ impl Helm {
                 }
             }
             (Some("source.toolkit.fluxcd.io"), Some("HelmChart")) => {
-                self.releases.push(Asked {
+                self.releases.push(HelmObject {
                     is_chart: true,
                     from: reference(spec.field("sourceRef"), id.0.as_ref()),
                     chart: text(spec, "chart").map(str::to_owned),
@@ -136,7 +136,7 @@ impl Helm {
                 let own = |key: &str| chart.and_then(|chart| text(chart, key)).map(str::to_owned);
                 let source = chart.and_then(|chart| chart.field("sourceRef"));
                 let from = reference(source, id.0.as_ref());
-                self.releases.push(Asked {
+                self.releases.push(HelmObject {
                     is_chart: false,
                     from: from.or_else(|| reference(spec.field("chartRef"), id.0.as_ref())),
                     chart: own("chart"),
@@ -170,7 +170,7 @@ impl Helm {
             self.need(&asked, &mut found);
         }
         for repository in &self.repositories {
-            let is_asked = |asked: &Asked| {
+            let is_asked = |asked: &HelmObject| {
                 let from = asked.from.as_ref();
                 from.is_some_and(|(kind, id)| {
                     kind == "HelmRepository" && is_same(id, &repository.id)
@@ -192,7 +192,7 @@ impl Helm {
     }
 
     /// What is asked for, also as patches change it: which of them is applied is not certain, and both are there.
-    fn whole(&self) -> Vec<Asked> {
+    fn whole(&self) -> Vec<HelmObject> {
         let mut all = Vec::new();
         for asked in self.releases.iter().filter(|one| one.from.is_some()) {
             all.push(asked.clone());
@@ -208,7 +208,7 @@ impl Helm {
                 if let Some(more) = &patch.values {
                     values = Some(merged(values.unwrap_or_default(), more));
                 }
-                all.push(Asked {
+                all.push(HelmObject {
                     chart: patch.chart.clone().or_else(|| asked.chart.clone()),
                     version: patch.version.clone().or_else(|| asked.version.clone()),
                     values,
@@ -221,7 +221,7 @@ impl Helm {
         all
     }
 
-    fn need(&self, asked: &Asked, found: &mut Vec<(Need, Location)>) {
+    fn need(&self, asked: &HelmObject, found: &mut Vec<(Need, Location)>) {
         let Some((kind, from)) = &asked.from else {
             return;
         };
@@ -286,7 +286,7 @@ impl Helm {
                         shown(from)
                     ))),
                     Some(one) => self.need(
-                        &Asked {
+                        &HelmObject {
                             is_chart: false,
                             id: asked.id.clone(),
                             values: asked.values.clone(),

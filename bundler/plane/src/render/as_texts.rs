@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Shown<'a> {
+enum ShownContent<'a> {
     Text(&'a str),
     Bytes(&'a [u8]),
 }
@@ -27,7 +27,10 @@ pub(super) fn serialize<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_map(files.iter().map(|(name, bytes)| {
         let text = std::str::from_utf8(bytes);
-        (name, text.map_or(Shown::Bytes(bytes), Shown::Text))
+        (
+            name,
+            text.map_or(ShownContent::Bytes(bytes), ShownContent::Text),
+        )
     }))
 }
 

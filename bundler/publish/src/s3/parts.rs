@@ -11,7 +11,7 @@ use outhaul_http::Method;
 use outhaul_kit::durable;
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Body, Counting, MAX_ANSWER, S3, answers, headers, remember};
+use super::{Body, Counting, MAX_ANSWER, S3, UnsentRequest, answers, headers, remember};
 use crate::error::TargetError;
 use crate::publication::Object;
 use crate::target::Target as _;
@@ -116,7 +116,7 @@ impl S3 {
         let mut there = BTreeMap::new();
         let mut after = "0".to_owned();
         loop {
-            let asked = Asked {
+            let asked = UnsentRequest {
                 method: Method::GET,
                 path: &object.path,
                 query: &[("uploadId", &begun.id), ("part-number-marker", &after)],
@@ -152,7 +152,7 @@ impl S3 {
     }
 
     fn begin(&self, object: &Object, part: u64) -> Result<String, TargetError> {
-        let asked = Asked {
+        let asked = UnsentRequest {
             method: Method::POST,
             path: &object.path,
             query: &[("uploads", "")],
@@ -200,7 +200,7 @@ impl S3 {
         // Read twice rather than held: memory does not grow with a part.
         let digest = object.digest_of(at, length).map_err(read)?;
         let number = number.to_string();
-        let asked = Asked {
+        let asked = UnsentRequest {
             method: Method::PUT,
             path: &object.path,
             query: &[("uploadId", id), ("partNumber", &number)],
@@ -236,7 +236,7 @@ impl S3 {
         let body = format!(
             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">{parts}</CompleteMultipartUpload>"
         );
-        let asked = Asked {
+        let asked = UnsentRequest {
             method: Method::POST,
             path: &object.path,
             query: &[("uploadId", id)],
@@ -283,7 +283,7 @@ impl S3 {
     }
 
     fn take_back(&self, path: &str, begun: &Begun) -> Result<(), TargetError> {
-        let answer = self.ask_plainly(&Asked {
+        let answer = self.ask_plainly(&UnsentRequest {
             method: Method::DELETE,
             path,
             query: &[("uploadId", &begun.id)],

@@ -27,7 +27,7 @@ pub struct SpoolPlace {
 
 /// A blob without the list of what is in it, which its key stands for.
 #[derive(Debug, Clone)]
-struct Known {
+struct EncodedBlob {
     digest: Digest,
     size: u64,
     encoding: Encoding,
@@ -36,7 +36,7 @@ struct Known {
 
 /// What was encoded before.
 #[derive(Debug, Default)]
-pub struct EncodedBefore(RefCell<BTreeMap<Digest, Known>>);
+pub struct EncodedBefore(RefCell<BTreeMap<Digest, EncodedBlob>>);
 
 impl EncodedBefore {
     /// Adds the blobs of the bundle at `path`, of which `index` was signed; one that is not that bundle adds nothing.
@@ -58,7 +58,7 @@ impl EncodedBefore {
             };
             known.insert(
                 key(&blob.contents),
-                Known {
+                EncodedBlob {
                     digest: blob.digest,
                     size: blob.size,
                     encoding: blob.encoding,

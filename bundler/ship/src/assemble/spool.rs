@@ -32,7 +32,7 @@ pub struct Spool {
     _temporary: interrupt::Temporary,
     small_bytes: u64,
     /// Blobs by what is in them.
-    blobs: BTreeMap<Digest, Kept>,
+    blobs: BTreeMap<Digest, SpooledBlob>,
     before: Rc<EncodedBefore>,
     /// Whether the bytes of blobs are going to be used.
     confirms: bool,
@@ -49,7 +49,7 @@ pub struct Contents {
 
 /// An encoded blob.
 #[derive(Debug)]
-struct Kept {
+struct SpooledBlob {
     blob: Blob,
     place: SpoolPlace,
     /// Whether it is an earlier bundle's, and was not compared with its digest yet.
@@ -267,7 +267,7 @@ impl Spool {
                 let found = self.before.find(&key, &plan.contents);
                 let found = found.filter(|(blob, place)| !self.confirms || place.holds(blob));
                 found.map(|(blob, place)| {
-                    let kept = Kept {
+                    let kept = SpooledBlob {
                         blob: blob.clone(),
                         place,
                         is_from_before: !self.confirms,
@@ -309,7 +309,7 @@ impl Spool {
     /// Keeps an encoded blob that lies at `path`.
     pub(super) fn keep_blob(&mut self, blob: Blob, path: PathBuf) {
         let place = SpoolPlace { path, offset: 0 };
-        let kept = Kept {
+        let kept = SpooledBlob {
             place,
             is_from_before: false,
             blob,

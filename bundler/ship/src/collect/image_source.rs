@@ -31,7 +31,7 @@ pub trait ImageSource: std::fmt::Debug {
         name: &str,
         known: Option<Digest>,
         platforms: &BTreeSet<String>,
-    ) -> Result<Brought, ImageError>;
+    ) -> Result<CollectedImage, ImageError>;
 
     /// The names under which signatures of the image `name` (a whole name) lie, as far as its registry has any.
     ///
@@ -43,7 +43,7 @@ pub trait ImageSource: std::fmt::Debug {
     ///
     /// # Errors
     /// [`ImageError`] when it cannot be had, or is too large for one.
-    fn bring_signature(&self, name: &str) -> Result<Brought, ImageError>;
+    fn bring_signature(&self, name: &str) -> Result<CollectedImage, ImageError>;
 
     /// Brings a chart of a chart repository; `known` is what it is pinned to. `sources` knows which hosts may be asked.
     ///
@@ -54,7 +54,7 @@ pub trait ImageSource: std::fmt::Debug {
         chart: ChartAsked<'_>,
         sources: &SourceMap,
         known: Option<Digest>,
-    ) -> Result<Brought, ImageError>;
+    ) -> Result<CollectedImage, ImageError>;
 
     /// Brings a file by its URL and digest; of one that is not `needed` now only its size may be found. `sources` knows which
     /// hosts may be asked.
@@ -113,7 +113,7 @@ pub trait Earlier: std::fmt::Debug {
 
 /// An image that is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
+pub struct CollectedImage {
     /// Media type of its manifest or index.
     pub media_type: String,
     /// Its manifest or index.

@@ -81,7 +81,7 @@ impl Args {
             None => write(&kit_bytes)?,
         }
 
-        let mut files = vec![stick::Listed::of(&format!("{site}.kit"), &kit_bytes)];
+        let mut files = vec![stick::ChecksumLine::of(&format!("{site}.kit"), &kit_bytes)];
         for package in &packages {
             files.push(package.copy(&self.stick.join(&folder))?);
         }
@@ -89,7 +89,7 @@ impl Args {
             media
                 .write(&folder.join("agent.toml"), settings, SECRET_MODE)
                 .map_err(|error| Failure::file(&error))?;
-            files.push(stick::Listed::of("agent.toml", settings));
+            files.push(stick::ChecksumLine::of("agent.toml", settings));
         }
         let script = stick::script(site, &files);
         let start = folder.join("start.sh");

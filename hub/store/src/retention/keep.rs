@@ -56,7 +56,7 @@ pub struct Removable {
 
 /// One numbering on the way through time: what it said of the site so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct NumberingHistory {
     /// Places of its reports by number.
     numbers: BTreeMap<u64, usize>,
     /// Those that tell what runs.
@@ -138,7 +138,7 @@ impl OldReports {
 
     /// What the state follows from at each moment, and at any later one whatever is reported until then.
     fn keep_seen(&self, moments: &[&GateMoment], kept: &mut Kept) {
-        let mut seen: BTreeMap<i64, Seen> = BTreeMap::new();
+        let mut seen: BTreeMap<i64, NumberingHistory> = BTreeMap::new();
         let mut rows = self.rows.iter().enumerate().peekable();
         let old = moments.partition_point(|moment| moment.at_ms < self.before_ms);
         let mut is_same = false;
@@ -176,7 +176,13 @@ impl OldReports {
     }
 
     /// All reports down to the first that tells what runs and is from long enough ago, from a number on, or from the newest.
-    fn keep_run(&self, seen: &Seen, enough_ms: i64, from: Option<u64>, kept: &mut Kept) {
+    fn keep_run(
+        &self,
+        seen: &NumberingHistory,
+        enough_ms: i64,
+        from: Option<u64>,
+        kept: &mut Kept,
+    ) {
         let from = from.unwrap_or(u64::MAX);
         let is_enough = |number: &&u64| {
             let at = seen.numbers.get(number);
@@ -244,7 +250,7 @@ impl OldReports {
     }
 }
 
-impl Seen {
+impl NumberingHistory {
     fn add(&mut self, at: usize, row: &OldReport) {
         self.numbers.insert(row.number, at);
         let Some(look) = &row.look else { return };

@@ -16,7 +16,7 @@ use crate::{Reading, newest_for};
 const RUNNING_LISTED: usize = 3;
 
 /// A bundle that matters.
-pub(super) struct Found {
+pub(super) struct RelevantBundle {
     pub(super) bundle: BundleOnRecord,
     /// Whether it is what should run.
     pub(super) is_desired: bool,
@@ -51,7 +51,7 @@ pub(super) fn is_site_of(
 pub(super) fn of_stream(
     session: &Session<'_>,
     asked: &ExplainAsked<'_>,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<RelevantBundle>, StoreError> {
     let streams = session.streams_on_record()?;
     let roles = streams.iter().filter(|one| {
         (one.environment.as_str(), one.cluster_type.as_str())
@@ -73,11 +73,11 @@ pub(super) fn of_stream(
         );
     }
     running.sort_by_key(|one| Reverse(one.3));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<RelevantBundle> = Vec::new();
     if let Some(bundle) = desired {
         let key = (&bundle.role, bundle.number, &bundle.index);
         let runs = running.iter().find(|one| (&one.0, one.1, &one.2) == key);
-        found.push(Found {
+        found.push(RelevantBundle {
             running: runs.map_or(0, |one| one.3),
             is_desired: true,
             bundle,
@@ -94,7 +94,7 @@ pub(super) fn of_stream(
         found.extend(
             bundle
                 .filter(|bundle| bundle.index == index)
-                .map(|bundle| Found {
+                .map(|bundle| RelevantBundle {
                     bundle,
                     is_desired: false,
                     running: sites,
@@ -109,19 +109,19 @@ pub(super) fn of_site(
     session: &Session<'_>,
     asked: &ExplainAsked<'_>,
     now_ms: i64,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<RelevantBundle>, StoreError> {
     let reading = Reading::of(session, SitePage::named(asked.site), now_ms)?;
     let first = reading.sites.first();
     let Some(state) = first.filter(|one| one.site == asked.site) else {
         return Ok(Vec::new());
     };
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<RelevantBundle> = Vec::new();
     if let Some(running) = state.running.as_ref().filter(|one| one.bundle > 0) {
         let bundle = session.bundle_on_record(&running.role, running.bundle)?;
         found.extend(
             bundle
                 .filter(|bundle| bundle.index == running.index)
-                .map(|bundle| Found {
+                .map(|bundle| RelevantBundle {
                     bundle,
                     is_desired: false,
                     running: 1,
@@ -130,13 +130,13 @@ pub(super) fn of_site(
     }
     if let Some(desired) = newest_for(&reading.bundles, state) {
         let key = (&desired.role, desired.number);
-        let same = |one: &&mut Found| (&one.bundle.role, one.bundle.number) == key;
+        let same = |one: &&mut RelevantBundle| (&one.bundle.role, one.bundle.number) == key;
         match found.iter_mut().find(same) {
             Some(one) => one.is_desired = true,
             None => found.extend(
                 session
                     .bundle_on_record(&desired.role, desired.number)?
-                    .map(|bundle| Found {
+                    .map(|bundle| RelevantBundle {
                         bundle,
                         is_desired: true,
                         running: 0,

@@ -13,7 +13,7 @@ use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
 
 use super::asked::ExplainAsked;
-use super::of_bundles::{Found, Signed, is_site_of, of_site, of_stream, signed};
+use super::of_bundles::{RelevantBundle, Signed, is_site_of, of_site, of_stream, signed};
 use super::of_pair::OfPair;
 use super::shown::{
     AssignedShown, LISTED, Places, PolicyShown, ValueShown, assigned_shown, overlay_sites,
@@ -185,7 +185,7 @@ impl ExplainView {
 fn explained_bundle(
     session: &Session<'_>,
     indexes: &mut Indexes<'_, '_>,
-    found: &Found,
+    found: &RelevantBundle,
     asked: &ExplainAsked<'_>,
 ) -> Result<ExplainedBundle, StoreError> {
     let bundle = &found.bundle;

@@ -204,7 +204,7 @@ impl PlatformList {
 }
 
 /// A document, and what pages of all of it need.
-struct Opened {
+struct OpenExplanation {
     stored: StoredExplanation,
     snapshot: Snapshot,
     head: Head,
@@ -212,7 +212,7 @@ struct Opened {
     origin: Origin,
 }
 
-impl Opened {
+impl OpenExplanation {
     fn of(session: &Session<'_>, asked: &PlatformAsked<'_>) -> Result<Option<Self>, StoreError> {
         let Some(stored) = asked_for(session, asked.environment, asked.digest)? else {
             return Ok(None);
@@ -245,10 +245,10 @@ impl PlatformView {
         asked: &PlatformAsked<'_>,
         now_ms: i64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(opened) = Opened::of(session, asked)? else {
+        let Some(opened) = OpenExplanation::of(session, asked)? else {
             return Ok(None);
         };
-        let Opened {
+        let OpenExplanation {
             stored,
             snapshot,
             head,
@@ -326,10 +326,10 @@ impl KindView {
         kind: &'static str,
         now_ms: i64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(opened) = Opened::of(session, asked)? else {
+        let Some(opened) = OpenExplanation::of(session, asked)? else {
             return Ok(None);
         };
-        let Opened {
+        let OpenExplanation {
             head,
             places,
             origin,
@@ -366,10 +366,10 @@ impl EntityView {
         from: usize,
         now_ms: i64,
     ) -> Result<Option<Result<Self, Vec<String>>>, StoreError> {
-        let Some(opened) = Opened::of(session, asked)? else {
+        let Some(opened) = OpenExplanation::of(session, asked)? else {
             return Ok(None);
         };
-        let Opened {
+        let OpenExplanation {
             head,
             places,
             origin,
@@ -457,10 +457,10 @@ pub fn platform_answer(
     asked: &PlatformAsked<'_>,
     (offset, limit): (usize, usize),
 ) -> Result<Option<PlatformAnswer>, StoreError> {
-    let Some(opened) = Opened::of(session, asked)? else {
+    let Some(opened) = OpenExplanation::of(session, asked)? else {
         return Ok(None);
     };
-    let Opened {
+    let OpenExplanation {
         snapshot,
         head,
         origin,

@@ -16,7 +16,7 @@ use crate::report_text::report_text;
 
 /// A report, and when the hub received it, milliseconds since 1970.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct TimedReport {
     pub report: Report,
     pub received_ms: i64,
 }
@@ -26,14 +26,14 @@ pub(super) struct Read {
 struct Look<'a> {
     /// Its place among the reports.
     at: usize,
-    read: &'a Read,
+    read: &'a TimedReport,
     event: &'a GenerationEvent,
 }
 
 /// A bundle that did not do, as one report tells.
 struct FailedBundle<'a> {
     at: usize,
-    read: &'a Read,
+    read: &'a TimedReport,
     number: u64,
     why: String,
     /// Which person left it.
@@ -43,19 +43,19 @@ struct FailedBundle<'a> {
 }
 
 /// Whether a look at what runs was found, so that faults can be told at all.
-pub(super) fn has_seen_it_run(read: &[Read]) -> bool {
+pub(super) fn has_seen_it_run(read: &[TimedReport]) -> bool {
     looks(read).any(|look| look.event.state == GenerationState::Active)
 }
 
 /// The faults, the newest first.
-pub(super) fn faults(read: &[Read]) -> Vec<SiteFault> {
+pub(super) fn faults(read: &[TimedReport]) -> Vec<SiteFault> {
     let mut found: Vec<(usize, SiteFault)> = bundle_fault(read).into_iter().collect();
     found.extend(assignment_faults(read));
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, fault)| fault).collect()
 }
 
-fn generation(read: &Read) -> Option<&GenerationEvent> {
+fn generation(read: &TimedReport) -> Option<&GenerationEvent> {
     match &read.report.event {
         ReportEvent::Generation(event) | ReportEvent::Observation(event) => Some(event),
         _ => None,
@@ -63,7 +63,7 @@ fn generation(read: &Read) -> Option<&GenerationEvent> {
 }
 
 /// Every look at what runs, the newest first. What is on its way tells nothing yet.
-fn looks(read: &[Read]) -> impl Iterator<Item = Look<'_>> {
+fn looks(read: &[TimedReport]) -> impl Iterator<Item = Look<'_>> {
     read.iter().enumerate().filter_map(|(at, read)| {
         let event = generation(read)?;
         let is_look = matches!(
@@ -76,7 +76,7 @@ fn looks(read: &[Read]) -> impl Iterator<Item = Look<'_>> {
 
 /// The newest bundle that failed, unless it or a newer one is well since. Of bundles that failed one after the other for the same reason
 /// it is the first.
-fn bundle_fault(read: &[Read]) -> Option<(usize, SiteFault)> {
+fn bundle_fault(read: &[TimedReport]) -> Option<(usize, SiteFault)> {
     let active = |look: &Look<'_>| look.event.state == GenerationState::Active;
     let running = looks(read).find(active).map(|look| look.event.number);
     let is_well = |look: &Look<'_>| {
@@ -140,7 +140,7 @@ fn bundle_fault(read: &[Read]) -> Option<(usize, SiteFault)> {
 }
 
 /// What reports tell of bundles that failed, were turned away or left again, the newest report first.
-fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
+fn failed_bundles(read: &[TimedReport]) -> impl Iterator<Item = FailedBundle<'_>> {
     read.iter().enumerate().filter_map(|(at, one)| {
         let event = generation(one)?;
         if let Some(back) = &event.reverted_from {
@@ -171,7 +171,7 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
 
 /// The newest look before one at a bundle that kept assignments: at one that kept none. Its commits are those from which what ran was
 /// rendered.
-fn rendered(read: &[Read], good: Look<'_>) -> Option<SiteLook> {
+fn rendered(read: &[TimedReport], good: Look<'_>) -> Option<SiteLook> {
     let kept = |event: &GenerationEvent| {
         let sources = &event.snapshot.workloads;
         sources.iter().any(|source| source.name.starts_with(KEPT))
@@ -187,7 +187,7 @@ fn rendered(read: &[Read], good: Look<'_>) -> Option<SiteLook> {
 }
 
 /// What was told last of a bundle before one place: its commits and its results.
-fn last_event_of(read: &[Read], before: usize, number: u64) -> Option<&GenerationEvent> {
+fn last_event_of(read: &[TimedReport], before: usize, number: u64) -> Option<&GenerationEvent> {
     let told = || {
         read[before + 1..]
             .iter()
@@ -200,7 +200,7 @@ fn last_event_of(read: &[Read], before: usize, number: u64) -> Option<&Generatio
 }
 
 /// Assignments of the bundle that runs which are not well, those together that broke in the same report.
-fn assignment_faults(read: &[Read]) -> Vec<(usize, SiteFault)> {
+fn assignment_faults(read: &[TimedReport]) -> Vec<(usize, SiteFault)> {
     let Some(newest) = looks(read).next() else {
         return Vec::new();
     };
@@ -273,7 +273,7 @@ fn status_of(event: &GenerationEvent, name: &str) -> Option<ComplianceStatus> {
         .max_by_key(|status| fold::gravity(*status))
 }
 
-fn site_look(read: &Read, event: &GenerationEvent, details: Vec<FaultDetail>) -> SiteLook {
+fn site_look(read: &TimedReport, event: &GenerationEvent, details: Vec<FaultDetail>) -> SiteLook {
     let at = read.report.at;
     SiteLook {
         epoch: read.report.epoch.to_string(),
@@ -320,13 +320,13 @@ fn details(event: &GenerationEvent, only: Option<&BTreeSet<String>>) -> Vec<Faul
 }
 
 /// The reports after the good look and before the bad one; without a good look all before the bad one.
-fn between(read: &[Read], bad: usize, good: Option<usize>) -> &[Read] {
+fn between(read: &[TimedReport], bad: usize, good: Option<usize>) -> &[TimedReport] {
     let end = good.unwrap_or(read.len()).min(read.len());
     read.get(bad..end).unwrap_or_default()
 }
 
 /// What the site did between the two, the oldest first.
-fn acts(read: &[Read], bad: usize, good: Option<usize>) -> Vec<SiteAct> {
+fn acts(read: &[TimedReport], bad: usize, good: Option<usize>) -> Vec<SiteAct> {
     let older = |at: usize| {
         read[at..].iter().find_map(|one| match &one.report.event {
             ReportEvent::Started { agent_version } => Some(agent_version.as_str()),
@@ -369,7 +369,7 @@ fn acts(read: &[Read], bad: usize, good: Option<usize>) -> Vec<SiteAct> {
 }
 
 /// Numbers between the two looks of which no report is here, within one numbering.
-fn missing(read: &[Read], bad: usize, good: Option<usize>) -> Vec<(u64, u64)> {
+fn missing(read: &[TimedReport], bad: usize, good: Option<usize>) -> Vec<(u64, u64)> {
     let end = good.map_or(read.len(), |good| good + 1);
     let mut found = Vec::new();
     for pair in read.get(bad..end).unwrap_or_default().windows(2) {

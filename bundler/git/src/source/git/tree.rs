@@ -26,7 +26,7 @@ const LOOKED_AT: usize = 5;
 const OTHER_CONTENT: &str = "its content does not match its id";
 
 /// What a listing gave.
-struct Listed {
+struct TreeListing {
     entries: Vec<Entry>,
     /// The ids of the commit and of all folders, which say what is in it.
     folders: BTreeSet<String>,
@@ -102,7 +102,7 @@ impl Repository {
         path: &str,
         wanted: &dyn Fn(&str) -> bool,
         limits: &TreeLimits,
-    ) -> Result<Option<Listed>, SourceError> {
+    ) -> Result<Option<TreeListing>, SourceError> {
         let root = &format!("{commit}:{path}");
         match self.try_run(&["cat-file", "-t", root])? {
             Ok(kind) if kind.trim_ascii() == b"tree" => {}
@@ -123,12 +123,12 @@ impl Repository {
             program::stop(&mut child);
             return Err(broken("no pipe to `git ls-tree`"));
         };
-        let mut counting = Counting {
+        let mut counting = CountedListing {
             root,
             limits,
             seen: 0,
             total: 0,
-            listed: Listed {
+            listed: TreeListing {
                 entries: Vec::new(),
                 folders,
                 skipped: Vec::new(),
@@ -305,15 +305,15 @@ impl<R: std::io::Read> std::io::Read for Content<R> {
 }
 
 /// A listing, counted while it comes.
-struct Counting<'a> {
+struct CountedListing<'a> {
     root: &'a str,
     limits: &'a TreeLimits,
     seen: usize,
     total: u64,
-    listed: Listed,
+    listed: TreeListing,
 }
 
-impl Counting<'_> {
+impl CountedListing<'_> {
     fn lines(
         &mut self,
         mut from: impl std::io::BufRead,

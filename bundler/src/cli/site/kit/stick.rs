@@ -35,13 +35,13 @@ pub(super) struct Package {
 
 /// One line of the script's list.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ChecksumLine {
     digest: String,
     bytes: u64,
     name: String,
 }
 
-impl Listed {
+impl ChecksumLine {
     /// Of a file with these bytes.
     pub(super) fn of(name: &str, bytes: &[u8]) -> Self {
         Self {
@@ -123,10 +123,10 @@ impl Package {
     }
 
     /// Puts it into the site's folder on the stick, and reads it back.
-    pub(super) fn copy(&self, folder: &Path) -> Result<Listed, Failure> {
+    pub(super) fn copy(&self, folder: &Path) -> Result<ChecksumLine, Failure> {
         let (digest, bytes) = deliver::copy_file(&self.path, &folder.join(&self.name))
             .map_err(|error| Failure::of(&error))?;
-        Ok(Listed {
+        Ok(ChecksumLine {
             digest: digest.hex(),
             bytes,
             name: self.name.clone(),
@@ -135,7 +135,7 @@ impl Package {
 }
 
 /// The script for one site.
-pub(super) fn script(site: &str, files: &[Listed]) -> String {
+pub(super) fn script(site: &str, files: &[ChecksumLine]) -> String {
     let lines: Vec<String> = files
         .iter()
         .map(|file| format!("{} {} {}", file.digest, file.bytes, file.name))
@@ -149,7 +149,7 @@ pub(super) fn script(site: &str, files: &[Listed]) -> String {
 pub(super) fn remove_others(
     media: &Media,
     folder: &Path,
-    files: &[Listed],
+    files: &[ChecksumLine],
 ) -> Result<Vec<String>, Failure> {
     let Some(own) = media
         .subfolder(&folder.to_string_lossy())
@@ -227,8 +227,8 @@ mod tests {
         let text = script(
             "press-7",
             &[
-                Listed::of("press-7.kit", b"kit"),
-                Listed::of("a_1_all.deb", b""),
+                ChecksumLine::of("press-7.kit", b"kit"),
+                ChecksumLine::of("a_1_all.deb", b""),
             ],
         );
         assert!(text.contains("\nsite='press-7'\n"), "{text}");

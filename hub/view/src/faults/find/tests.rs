@@ -67,19 +67,19 @@ fn back(to: u64, from: u64, by: Option<&str>, why: &str) -> ReportEvent {
 }
 
 /// Reports in the order in which they were made, numbered from 1; `None` is one that is not here.
-fn reports(events: Vec<Option<ReportEvent>>) -> Vec<Read> {
+fn reports(events: Vec<Option<ReportEvent>>) -> Vec<TimedReport> {
     let mut site = site();
     let next = |(event, number): (Option<ReportEvent>, u64)| {
         site.next = number;
         site.at.wall_ms = 1_000 * i64::try_from(number).unwrap();
         let report = site.report(event?);
         let received_ms = 0;
-        Some(Read {
+        Some(TimedReport {
             report,
             received_ms,
         })
     };
-    let mut read: Vec<Read> = events.into_iter().zip(1..).filter_map(next).collect();
+    let mut read: Vec<TimedReport> = events.into_iter().zip(1..).filter_map(next).collect();
     read.reverse();
     read
 }

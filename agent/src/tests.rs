@@ -357,7 +357,7 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
         .will_answer(move |body| acknowledged(&key, body, now_ms));
     assert!(send(&mut site.agent).unwrap().of_site.is_none());
     assert!(
-        !reported(&site).contains("takes no report"),
+        !reported(&site).contains("accepts no report"),
         "{}",
         reported(&site)
     );

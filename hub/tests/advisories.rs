@@ -51,9 +51,9 @@ fn an_advisory_is_taken_from_an_admin_s_token_and_from_nobody_else() {
     let later = ADVISORY.replace("2026-11-20", "9000-01-01");
     let unexplained = VEX.replace("not reachable", "");
     for (body, words) in [
-        ("", "this was not taken"),
+        ("", "this was not accepted"),
         ("[]", "in the form of OSV"),
-        ("\u{0}", "this was not taken"),
+        ("\u{0}", "this was not accepted"),
         (&future, "in the future"),
         (&later, "in the future"),
         (&unexplained, "without a justification"),

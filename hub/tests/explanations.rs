@@ -161,7 +161,7 @@ fn what_is_no_whole_explanation_is_refused_with_its_rule_and_changes_nothing() {
             answer["error"]
                 .as_str()
                 .unwrap()
-                .starts_with("this was not taken")
+                .starts_with("this was not accepted")
         );
     }
     // One that is announced to be too large is not read at all.
@@ -260,7 +260,7 @@ fn a_file_is_imported_in_its_envelope_and_shown_with_who_brought_it() {
         (&true.into(), &"alice (command line)".into())
     );
     let ran = hub.run(&["import", "explanation", name, "--by", "bob"]);
-    assert!(String::from_utf8_lossy(&ran.stdout).contains("known before"));
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("already known"));
     std::fs::write(&file, text(&document("other"))).unwrap();
     let ran = hub.run(&["import", "explanation", name, "--by", "bob"]);
     assert!(

@@ -69,7 +69,7 @@ const NEWS: [&str; 9] = [
     " is active",
     "\"state\": \"active\"",
     "order `",
-    "taken in",
+    " imported, ",
     "Initialized the hub",
     "is active again",
     "the interrupted import was discarded",

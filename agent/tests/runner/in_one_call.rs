@@ -188,7 +188,7 @@ fn a_file_that_may_not_be_read_is_in_the_exit_code_and_in_status() {
     assert_reports(
         &printed,
         3,
-        &["Permission denied", "nothing of it was taken"],
+        &["Permission denied", "nothing of it was imported"],
     );
     // The same of a stick that cannot be listed; whoever cannot is not told to be root, who is refused, or is root.
     fs::set_permissions(stick.path(), fs::Permissions::from_mode(0o000)).unwrap();
@@ -196,7 +196,7 @@ fn a_file_that_may_not_be_read_is_in_the_exit_code_and_in_status() {
     assert_reports(
         &printed,
         3,
-        &["Permission denied", "nothing of it was taken"],
+        &["Permission denied", "nothing of it was imported"],
     );
     let status = site.status();
     assert_eq!(status["attention"][0]["what"], "not-taken", "{status}");

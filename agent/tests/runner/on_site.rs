@@ -44,7 +44,7 @@ fn the_service_is_named_only_where_it_runs_and_what_is_typed_instead_works_for_a
         assert!(without.contains(words), "{without}");
     }
     // A bundle is here: there is no need for one from a stick.
-    for words in ["the service applies", "takes a bundle from a stick"] {
+    for words in ["the service applies", "imports a bundle from a stick"] {
         assert!(!without.contains(words), "{without}");
     }
     let mut service = Service::start(&site);

@@ -202,7 +202,7 @@ fn a_probe_that_stays_away_is_given_up_after_the_time_that_was_set() {
     change_soak(&site, "unasked_ms", 3_599_000);
     // Short of it: the work waits on.
     configure(&site, &probe, 7200);
-    assert_reports(&site.run(&["run", "--once"]), 3, &["cannot be asked"]);
+    assert_reports(&site.run(&["run", "--once"]), 3, &["cannot be checked"]);
     assert_eq!(site.state_of(2), "soaking");
     configure(&site, &probe, 3600);
     change_soak(&site, "unasked_ms", 3_600_000);

@@ -88,7 +88,7 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
     assert_eq!(status["active"], serde_json::Value::Null);
     let printed = stdout(&site.run(&["status"]));
     assert!(
-        printed.contains("takes the missing parts of bundle 1 (part 1, 2 of 3)"),
+        printed.contains("imports the missing parts of bundle 1 (part 1, 2 of 3)"),
         "{printed}"
     );
     // The centre learns what is missing, once.

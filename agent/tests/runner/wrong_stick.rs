@@ -414,7 +414,7 @@ fn a_damaged_newest_bundle_beside_an_older_whole_one_is_no_success() {
     fs::write(&damaged, bytes).unwrap();
     let words = [
         "is refused",
-        "help: bundle 3 is newer than bundle 2 and was not taken",
+        "help: bundle 3 is newer than bundle 2 and was not imported",
     ];
     assert_reports(&site.import(stick.path()), 1, &words);
     assert_eq!(site.active(), Some(2));

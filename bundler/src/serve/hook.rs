@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn knows(name: &'static str, value: &str, body: &[u8]) -> bool {
-        let secret = HookSecret(Zeroizing::new(b"It's a Secret to Everyone".to_vec()));
+        let secret = HookSecret(Zeroizing::new(b"It's a Secret to Everybody".to_vec()));
         let mut headers = HeaderMap::new();
         headers.insert(name, value.parse().unwrap());
         secret.knows(&headers, body)
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn each_forge_shows_it_in_its_own_way() {
-        let hex = proof(b"It's a Secret to Everyone", b"Hello, World!").unwrap();
+        let hex = proof(b"It's a Secret to Everybody", b"Hello, World!").unwrap();
         let hex = hex::encode(hex.finalize().into_bytes());
         // As GitHub's documentation has it.
         assert_eq!(
@@ -101,7 +101,7 @@ mod tests {
         let body = b"Hello, World!";
         assert!(knows("x-hub-signature-256", &format!("sha256={hex}"), body));
         assert!(knows("x-gitea-signature", &hex, body));
-        assert!(knows("x-gitlab-token", "It's a Secret to Everyone", body));
+        assert!(knows("x-gitlab-token", "It's a Secret to Everybody", body));
         assert!(!knows("x-gitea-signature", &hex, b"Hello, World?"));
         assert!(!knows("x-hub-signature-256", &hex, body), "no `sha256=`");
         assert!(!knows("x-gitlab-token", "It's a Secret", body));

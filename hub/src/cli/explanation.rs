@@ -84,7 +84,7 @@ fn text(done: &RecordedExplanation) {
         if done.new {
             "on record"
         } else {
-            "known before"
+            "already known"
         }
     ));
     if done.others > 0 {

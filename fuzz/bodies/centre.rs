@@ -64,7 +64,7 @@ pub fn webhook(bytes: &[u8]) {
     let (header, body) = bytes.split_at(bytes.len() / 2);
     for name in ["x-hub-signature-256", "x-gitea-signature", "x-gitlab-token"] {
         assert!(!knows_secret(
-            b"It's a Secret to Everyone",
+            b"It's a Secret to Everybody",
             name,
             header,
             body

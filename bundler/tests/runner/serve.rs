@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::cli::PlaneFixture;
 use super::repositories::{git, on_branch, repository};
 
-const SECRET: &str = "It's a Secret to Everyone";
+const SECRET: &str = "It's a Secret to Everybody";
 const BODY: &str = "Hello, World!";
 /// HMAC-SHA256 of the body, as GitHub's documentation has it.
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";

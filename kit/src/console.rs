@@ -9,6 +9,8 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use serde_json::Value;
@@ -213,7 +215,7 @@ pub fn detail(text: &str) {
 
 /// Does one stage of a command. With `--verbose` it prints how long that took.
 pub fn stage<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let done = work();
     if options::is_verbose() {
         let took = begun.elapsed();
@@ -227,15 +229,20 @@ pub fn stage<T>(what: &str, work: impl FnOnce() -> T) -> T {
 }
 
 /// How long someone else may take before a person is informed that it is waited for.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long after one such message the next one is printed.
+const AGAIN: Duration = Duration::from_secs(30);
 
-/// Does what waits for someone else. When that takes long, `says` is printed once meanwhile.
+/// Does what waits for someone else. When that takes long, `says` is printed meanwhile, with how long it has been waited; then again every 30 s.
 pub fn waiting<T>(says: &str, work: impl FnOnce() -> T) -> T {
     let (done, wait) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            if wait.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                message(says);
+            let begun = Instant::now();
+            let mut patience = PATIENCE;
+            while wait.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                message(&format!("{says} ({} s so far)", begun.elapsed().as_secs()));
+                patience = AGAIN;
             }
         });
         let result = work();

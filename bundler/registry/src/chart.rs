@@ -11,6 +11,7 @@ use std::io::Read as _;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::bounds::{MAX_CHART_ARCHIVE_BYTES, MAX_IMAGE_MANIFEST_BYTES};
+use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -256,7 +257,9 @@ impl RegistryClient {
             return Ok(std::sync::Arc::clone(found));
         }
         let body = get.index()?;
-        let read = chart_index::read(body.take(MAX_INDEX + 1), MAX_INDEX);
+        let what = format!("fetching {}/index.yaml", get.repository());
+        let meter = Meter::new(&what, Unit::Bytes, None);
+        let read = chart_index::read(meter.counts(body).take(MAX_INDEX + 1), MAX_INDEX);
         let read = read.map_err(|problem| match problem {
             chart_index::IndexError::Read(problem) => get.unreachable(problem),
             chart_index::IndexError::Wrong(problem) => get.wrong("`index.yaml`", problem),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
-use outhaul_http::{Authority, ClientSettings, HttpError, LeastRate, Method, Request, Response};
+use outhaul_http::{Authority, ClientSettings, HttpError, LeastRate, Method, Response};
 use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -24,6 +24,7 @@ use crate::credentials::Credentials;
 use crate::error::RegistryError;
 use crate::hosts::RegistryHosts;
 use crate::led::{Led, not_answered};
+use crate::notices::{SkippedMirrors, waiting};
 use crate::redirect::location;
 use crate::reference::ImageReference;
 
@@ -34,7 +35,7 @@ pub(crate) const MAX_REDIRECTS: usize = 5;
 /// How long the body of one answer may take; what broke off goes on from there.
 pub(crate) const BODY: Duration = Duration::from_secs(3600);
 /// Longest time without a byte.
-const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 /// What has to come of a body at least: far less than any line brings, and more than a server that only holds it.
 pub(crate) const LEAST: LeastRate = LeastRate {
     bytes: 64 << 10,
@@ -42,6 +43,8 @@ pub(crate) const LEAST: LeastRate = LeastRate {
 };
 /// How long all that is no blob may take: it is small.
 const DOCUMENT: Duration = Duration::from_secs(120);
+/// What is said of a document that takes long.
+const COMES: &str = "its answer has begun and is not complete";
 /// What a manifest may be.
 const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, \
@@ -81,6 +84,7 @@ pub struct RegistryClient {
     credentials: Credentials,
     /// The value of `Authorization`, by registry and repository.
     pub(crate) known: Mutex<BTreeMap<String, Zeroizing<String>>>,
+    pub(crate) skipped: SkippedMirrors,
     /// Indexes of chart repositories that were read, by the repositories' URLs.
     pub(crate) indexes: Mutex<BTreeMap<String, Arc<Index>>>,
 }
@@ -129,6 +133,7 @@ impl RegistryClient {
             silence,
             credentials,
             known: Mutex::default(),
+            skipped: SkippedMirrors::default(),
             indexes: Mutex::default(),
         })
     }
@@ -155,7 +160,7 @@ impl RegistryClient {
     }
 
     /// What `ask` brings for an image: of the first mirror of its registry that has it, else of the registry itself. A full disk here ends it:
-    /// no other place helps against that.
+    /// no other place helps against that. A mirror that did not have it is reported, once.
     pub(crate) fn at_each<T>(
         &self,
         image: &ImageReference,
@@ -166,15 +171,20 @@ impl RegistryClient {
             match ask(&place) {
                 Ok(found) => {
                     tracing::debug!(%image, mirror = place.registry, "from a mirror");
+                    self.skipped.report(image, &tried, &place);
                     return Ok(found);
                 }
                 Err(error @ RegistryError::Cache { .. }) => return Err(error),
-                Err(error) => tried.push(error),
+                Err(error) => tried.push((place, error)),
             }
         }
         match ask(image) {
+            Ok(found) => {
+                self.skipped.report(image, &tried, image);
+                Ok(found)
+            }
             Err(error @ RegistryError::Cache { .. }) => Err(error),
-            brought => brought.map_err(|last| last.after(tried)),
+            Err(last) => Err(last.after(tried.into_iter().map(|(_, error)| error).collect())),
         }
     }
 
@@ -195,8 +205,7 @@ impl RegistryClient {
         let media_type = answer.header("content-type").unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default();
         let media_type = media_type.trim().to_owned();
-        let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
-        let bytes = bytes.map_err(|error| broken(image, &error))?;
+        let bytes = document(image, answer)?;
         let wrong = |problem: String| RegistryError::Wrong {
             host: image.host().to_owned(),
             what: format!("`{what}`"),
@@ -261,8 +270,7 @@ impl RegistryClient {
         self.at_each(image, |image| {
             let what = format!("{}: what refers to {digest}", image.repository);
             let (answer, _) = self.get(image, &format!("referrers/{digest}"), &what, None)?;
-            let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
-            bytes.map_err(|error| broken(image, &error))
+            document(image, answer)
         })
     }
 
@@ -351,7 +359,10 @@ impl RegistryClient {
         if let Some(range) = range {
             request = request.header("Range", range);
         }
-        self.send_to(image, (url, led), request, Request::send)
+        let host = host_of(image, url);
+        self.send_to(image, (url, led), request, |request| {
+            waiting(host, "no answer yet", self.silence, || request.send())
+        })
     }
 
     /// What a registry that answered 401 is given.
@@ -403,7 +414,9 @@ impl RegistryClient {
             let problem = format!("no token ({status}); {}", self.no_credentials(host));
             return Err(denied(problem));
         }
-        let bytes = answer.bytes(MAX_TOKEN);
+        let bytes = waiting(host_of(image, &url), COMES, DOCUMENT, || {
+            answer.bytes(MAX_TOKEN)
+        });
         let broken = |error| not_answered(image, &url, Led::Tokens(host), &error);
         let bytes = Zeroizing::new(bytes.map_err(broken)?);
         let token: Token = serde_json::from_slice(&bytes)
@@ -435,6 +448,19 @@ impl RegistryClient {
             (None, None) => "no credentials for it are here".to_owned(),
         }
     }
+}
+
+/// Who answers at `url`, which `image`'s registry is or led to.
+fn host_of<'a>(image: &'a ImageReference, url: &'a str) -> &'a str {
+    UrlParts::of(url).map_or(image.host(), |parts| parts.authority)
+}
+
+/// A manifest or a list, whole.
+fn document(image: &ImageReference, answer: Response) -> Result<Vec<u8>, RegistryError> {
+    let bytes = waiting(image.host(), COMES, DOCUMENT, || {
+        answer.bytes(MAX_IMAGE_MANIFEST_BYTES)
+    });
+    bytes.map_err(|error| broken(image, &error))
 }
 
 /// An answer of `image`'s registry, or of where it redirects, that broke off.

@@ -16,6 +16,7 @@ use crate::chart::Hosts;
 use crate::chart::fetch::Fetch;
 use crate::client::{Comes, RegistryClient};
 use crate::error::RegistryError;
+use crate::notices::asked_again;
 
 /// Largest file in bytes.
 pub const MAX_FILE: u64 = 64 << 30;
@@ -90,10 +91,7 @@ pub fn pull_file(
                     problem,
                 });
             }
-            Some(problem) => tracing::warn!(
-                "`{host}`: {problem}; asking again from byte {} of {what}",
-                part.there
-            ),
+            Some(problem) => asked_again(&host, &problem, part.there, &what),
         }
     }
     let content = Content {

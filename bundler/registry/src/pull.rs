@@ -18,6 +18,7 @@ use serde::Deserialize;
 use crate::cache::ImageCache;
 use crate::client::{Manifest, RegistryClient};
 use crate::error::RegistryError;
+use crate::notices::asked_again;
 use crate::platforms::{Descriptor, Platform, Platforms, quoted};
 use crate::reference::ImageReference;
 
@@ -411,11 +412,11 @@ impl Pull<'_> {
                         problem: error.to_string(),
                     });
                 }
-                Some(error) => tracing::warn!(
-                    "`{}`: {error}; asking again from byte {} of {} of `{digest}`",
-                    found.host,
+                Some(error) => asked_again(
+                    &found.host,
+                    &error.to_string(),
                     part.there,
-                    content.size
+                    &format!("{} of `{digest}`", content.size),
                 ),
             }
         }

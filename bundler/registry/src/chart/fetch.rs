@@ -5,14 +5,16 @@
 //! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
 //! index has the digest, and only where who runs the program named that host.
 
-use crate::client::{BODY, Comes, LEAST, MAX_REDIRECTS};
+use crate::client::{BODY, Comes, LEAST, MAX_REDIRECTS, SILENCE};
 use crate::led::{Led, unanswered};
+use crate::notices::waiting;
 use crate::redirect::resolved;
 use outhaul_kit::url::{UrlParts, is_https};
 use std::io::Read;
 
 use outhaul_http::{BaseUrl, HttpError, Method, Response};
 use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
+use outhaul_kit::console::progress::{Meter, Unit};
 
 use super::Hosts;
 use crate::challenge::Challenge;
@@ -111,8 +113,9 @@ impl<'a> Fetch<'a> {
         let what: String = what.split(['?', '#']).next().unwrap_or(what).to_owned();
         let answer = self.get(url, &what, has_digest)?;
         let mut bytes = Vec::new();
-        let mut body = answer.into_reader().take(MAX_CHART_ARCHIVE_BYTES + 1);
-        let read = body.read_to_end(&mut bytes);
+        let body = answer.into_reader().take(MAX_CHART_ARCHIVE_BYTES + 1);
+        let meter = Meter::new(&format!("fetching {url}"), Unit::Bytes, None);
+        let read = meter.counts(body).read_to_end(&mut bytes);
         read.map_err(|error| self.unreachable(error.to_string()))?;
         if bytes.len() as u64 > MAX_CHART_ARCHIVE_BYTES {
             let problem = format!("has more than {MAX_CHART_ARCHIVE_BYTES} bytes");
@@ -253,11 +256,13 @@ impl<'a> Fetch<'a> {
         if let Some(given) = given {
             request = request.secret_header("Authorization", given);
         }
-        request.send().map_err(|error: HttpError| match error {
+        let host = host_of(url).unwrap_or(&self.host);
+        let answer = waiting(host, "no answer yet", SILENCE, || request.send());
+        answer.map_err(|error: HttpError| match error {
             HttpError::Url { expected } => {
                 self.wrong("the address of an archive", format!("is not {expected}"))
             }
-            error => unanswered(host_of(url).unwrap_or(&self.host), led, &error),
+            error => unanswered(host, led, &error),
         })
     }
 }

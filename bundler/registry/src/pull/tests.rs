@@ -252,6 +252,7 @@ fn attack_a_layer_that_a_mirror_damages_comes_from_the_registry_and_the_mirror_i
         pull(&client, &cache, &image, None, &all).unwrap();
         let layer = std::fs::read(cache.path(&Digest::of(&registry.layer))).unwrap();
         assert!(layer == registry.layer);
+        assert_eq!(client.skipped.reported(), [mirror.registry.as_str()]);
     }
     let image = unreachable();
     let folder = tempfile::tempdir().unwrap();

@@ -124,6 +124,25 @@ impl AddressError {
             }
         }
     }
+
+    /// The same for a server of images, charts or files, which no local copy of a repository takes the place of.
+    pub fn server_help(&self) -> String {
+        match self {
+            Self::Local { .. } | Self::NotAUrl { .. } => {
+                "write the https:// address of a server".into()
+            }
+            Self::Inside { url, .. } => format!(
+                "if this server is meant, add `--allow-host {}` (`allow_hosts` in outhaul.toml and serve.toml)",
+                authority_of(url)
+            ),
+            Self::Plain { .. } => {
+                "write https://: images, charts and files are fetched by no other protocol".into()
+            }
+            Self::Password { .. } => {
+                "remove it from the URL, change it at the server, and log in there (`docker login`, `podman login`)".into()
+            }
+        }
+    }
 }
 
 fn authority_of(url: &str) -> String {

@@ -26,7 +26,7 @@ pub(super) fn badly_asked(
     };
     let (problem, help) = match (unnamed(asked), platform.sources.permitted(url)) {
         (Some(error), _) => (error.message, error.help.unwrap_or_default()),
-        (None, Err(error)) => (error.to_string(), error.help()),
+        (None, Err(error)) => (error.to_string(), error.server_help()),
         (None, Ok(_)) if !is_single_version(version) => (
             format!("`{version}` is not one version, and a bundle contains one"),
             "write one version in `spec.chart.spec.version`, such as `1.2.3`; `outhaul bundle --estimate` names those \
@@ -61,7 +61,10 @@ pub(super) fn badly_named(
         Ok(reference) => {
             let url = format!("https://{}/", reference.registry);
             let error = platform.sources.permitted(&url).err()?;
-            (format!("`{}`: {error}", shown_image(image)), error.help())
+            (
+                format!("`{}`: {error}", shown_image(image)),
+                error.server_help(),
+            )
         }
     };
     let (message, help) = problem;

@@ -161,6 +161,14 @@ impl SourceError {
         )
     }
 
+    /// What to do next about a server of images, charts or files: `--source` is for repositories alone.
+    pub fn server_help(&self) -> String {
+        match self {
+            Self::Address(error) => error.server_help(),
+            error => error.help(),
+        }
+    }
+
     /// What to do next.
     pub fn help(&self) -> String {
         match self {

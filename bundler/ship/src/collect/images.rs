@@ -364,7 +364,7 @@ impl Collector<'_> {
         permitted.map_err(|error| ImageError {
             message: error.to_string(),
             is_environment: false,
-            help: Some(error.help()),
+            help: Some(error.server_help()),
         })
     }
 

@@ -5,7 +5,7 @@
 //! two bundles. It is pure.
 
 use outhaul_kit::url::UrlParts;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use outhaul_bundle::Digest;
@@ -29,8 +29,8 @@ pub struct FileList {
     pub files: Vec<ListedFile>,
     /// Debian packages that are fetched.
     pub packages: Vec<Fetched>,
-    /// Debian packages that lie among the workload's manifests, by their paths there.
-    pub own_packages: BTreeSet<RelativePath>,
+    /// Debian packages that lie among the workload's manifests, by their paths there: the byte of the list where each is written.
+    pub own_packages: BTreeMap<RelativePath, usize>,
     /// Images that no manifest names, in the order of the file.
     pub images: Vec<ListedImage>,
 }
@@ -190,7 +190,7 @@ impl Reading {
                         );
                     }
                     let Some(found) = self.path(path) else { continue };
-                    if !list.own_packages.insert(found.clone()) {
+                    if list.own_packages.insert(found.clone(), path.span().start).is_some() {
                         self.problem(path.span().start, format!("`{}` is listed twice", found.as_str()));
                     }
                 }
@@ -319,7 +319,7 @@ mod tests {
         );
         assert_eq!(list.files[0].path.as_str(), "models/a.onnx");
         assert!(text[list.packages[0].at..].starts_with("[[package]]"));
-        let own: Vec<_> = list.own_packages.iter().map(RelativePath::as_str).collect();
+        let own: Vec<_> = list.own_packages.keys().map(RelativePath::as_str).collect();
         assert_eq!(own, ["packages/tool_1_all.deb"]);
         assert_eq!(FileList::parse("").unwrap(), FileList::default());
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use outhaul_bundle::name::RelativePath;
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_files::list::{self, Fetched, FileList};
 use outhaul_git::source::{OpenedSource, SourceError, TreeLimits};
@@ -78,8 +79,19 @@ impl ListOfFiles {
 
     /// Where something that is fetched is listed.
     pub fn at(&self, fetched: &Fetched) -> Location {
-        let end = self.file.text[fetched.at..].find('\n').unwrap_or_default();
-        Location::new(&self.file, fetched.at..fetched.at + end)
+        self.line_at(fetched.at)
+    }
+
+    /// Where a package that lies among the manifests is listed.
+    pub fn at_own(&self, path: &RelativePath) -> Location {
+        self.line_at(self.list.own_packages.get(path).copied().unwrap_or(0))
+    }
+
+    /// From this byte to the end of its line.
+    fn line_at(&self, at: usize) -> Location {
+        let rest = self.file.text.get(at..).unwrap_or_default();
+        let end = rest.find('\n').unwrap_or(rest.len());
+        Location::new(&self.file, at..at + end)
     }
 
     /// Where the list begins.

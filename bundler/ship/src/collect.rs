@@ -261,7 +261,7 @@ impl<'a> Collector<'a> {
                     assignment: named(),
                 });
             }
-            files::own_folder_is_free(name, &paths)?;
+            files::fits(name, &listed, &paths)?;
             paths.extend(files::paths_of(&listed));
         }
         match places::clash(assignment, &paths) {

@@ -106,6 +106,18 @@ pub enum CollectError {
         /// The other.
         second: String,
     },
+    /// A file that a list brings, and another file in its place.
+    #[error("`{assignment}`: {what}, and {other}\nhelp: move or rename one of them")]
+    ListedPlace {
+        /// The assignment.
+        assignment: String,
+        /// What the list brings there.
+        what: String,
+        /// What else is there.
+        other: String,
+        /// Where it is listed.
+        at: Box<Location>,
+    },
     /// An image that its files name cannot be had.
     #[error("`{assignment}`: {what}: {error}")]
     Image {
@@ -243,7 +255,7 @@ impl CollectError {
         match self {
             Self::Image { at, .. } => at.as_deref(),
             Self::FileList { problems, .. } => problems.first().map(|(_, at)| at),
-            Self::Package { at, .. } => Some(at),
+            Self::Package { at, .. } | Self::ListedPlace { at, .. } => Some(at),
             Self::NotRead { unread, .. } => Some(&unread.at),
             _ => None,
         }

@@ -21,6 +21,7 @@ use outhaul_plane::render::RenderedAssignment;
 use outhaul_signer::durable;
 use outhaul_signer::openpgp::PackageSigner;
 
+use super::places::Folded;
 use super::{CollectError, Collector, ImageError, failed, folder, relative};
 use crate::assemble::Spool;
 
@@ -87,7 +88,7 @@ impl Collector<'_> {
         }
         let mut all: Vec<ListedPackage> = Vec::new();
         let own = &listed.list.own_packages;
-        let wanted = |path: &str| own.iter().any(|own| own.as_str() == path);
+        let wanted = |path: &str| own.keys().any(|own| own.as_str() == path);
         let limits = TreeLimits::PAYLOAD;
         let read = opened.each::<CollectError>(folder, &wanted, &limits, &mut |file| {
             let path = relative(name, &file.path)?;
@@ -95,7 +96,7 @@ impl Collector<'_> {
                 digest: Digest::of(&file.bytes),
                 size: file.bytes.len() as u64,
             };
-            let what = (path.as_str(), listed.top());
+            let what = (path.as_str(), listed.at_own(&path));
             all.push(package(name, what, &file.bytes[..], content, Some(&path))?);
             Ok(())
         });
@@ -104,11 +105,10 @@ impl Collector<'_> {
             other => other,
         })?;
         if let Some(path) = own
-            .iter()
+            .keys()
             .find(|path| all.iter().all(|one| one.path != **path))
         {
-            let problem = "it is not among the workload's manifests".to_owned();
-            return Err(wrong(name, (path.as_str(), listed.top()), problem));
+            return Err(no_such_package(name, listed, path));
         }
         for one in &listed.list.packages {
             let content = self.fetched(name, listed, one, true)?;
@@ -155,7 +155,7 @@ impl Collector<'_> {
     ) -> Result<(), CollectError> {
         let mut all = Vec::new();
         let mut served = BTreeMap::new();
-        for path in &listed.list.own_packages {
+        for path in listed.list.own_packages.keys() {
             // It was there when the list was looked at.
             let Some(found) = files.iter().find(|file| file.path == *path) else {
                 continue;
@@ -165,7 +165,7 @@ impl Collector<'_> {
                 size: found.size,
             };
             let file = spool.open(&content.digest)?;
-            let what = (path.as_str(), listed.top());
+            let what = (path.as_str(), listed.at_own(path));
             all.push(package(name, what, file, content, Some(path))?);
             served.insert(path.as_str().to_owned(), place(path.as_str(), content));
         }
@@ -260,20 +260,58 @@ fn not_fetched(
     }
 }
 
-/// Refuses files of a workload in the folder that is made here.
-pub(super) fn own_folder_is_free(name: &str, paths: &[String]) -> Result<(), CollectError> {
-    let below = format!("{}/", apt::FOLDER);
-    match paths
-        .iter()
-        .find(|path| path.to_lowercase().starts_with(&below))
-    {
-        None => Ok(()),
-        Some(path) => Err(CollectError::Alike {
-            assignment: name.to_owned(),
-            first: path.clone(),
-            second: below,
-        }),
+/// That each package which a list takes from among the manifests (`paths`) is there, and that what it brings lies where nothing of them does.
+pub(super) fn fits(name: &str, listed: &ListOfFiles, paths: &[String]) -> Result<(), CollectError> {
+    let taken = |what: String, other: String, at: Location| CollectError::ListedPlace {
+        assignment: name.to_owned(),
+        what,
+        other,
+        at: Box::new(at),
+    };
+    for path in listed.list.own_packages.keys() {
+        if !paths.iter().any(|one| one == path.as_str()) {
+            return Err(no_such_package(name, listed, path));
+        }
     }
+    let mut places = Folded::default();
+    for path in paths {
+        places.insert(path);
+    }
+    for one in &listed.list.files {
+        let path = one.path.as_str();
+        if let Some(other) = places.meets(path) {
+            let is_own = paths.iter().any(|path| path == other);
+            let what = format!("`{}` lists a file for `{path}`", list::FILE);
+            let other = match is_own {
+                true => format!("the workload's manifests have `{other}` there"),
+                false => format!(
+                    "one for `{other}`: they differ by case alone or are both file and folder"
+                ),
+            };
+            return Err(taken(what, other, listed.at(&one.content)));
+        }
+        places.insert(path);
+    }
+    if !has_packages(listed) {
+        return Ok(());
+    }
+    for made in [apt::FOLDER, apt::CATALOG] {
+        if let Some(other) = places.meets(made) {
+            let what = format!(
+                "of the packages in `{}` a repository is made, with `{made}`",
+                list::FILE
+            );
+            let other = format!("there is `{other}` already");
+            return Err(taken(what, other, listed.top()));
+        }
+    }
+    Ok(())
+}
+
+/// A package that is listed by its path and is not there.
+fn no_such_package(name: &str, listed: &ListOfFiles, path: &RelativePath) -> CollectError {
+    let problem = "it is not among the workload's manifests".to_owned();
+    wrong(name, (path.as_str(), listed.at_own(path)), problem)
 }
 
 fn wrong(name: &str, (what, at): (&str, Location), problem: String) -> CollectError {

@@ -9,9 +9,14 @@ use std::collections::BTreeMap;
 use outhaul_plane::render::RenderedAssignment;
 
 /// Paths as a file system that ignores case sees them, with the paths as they are written.
-struct Folded<'p>(BTreeMap<String, &'p str>);
+#[derive(Default)]
+pub(super) struct Folded<'p>(BTreeMap<String, &'p str>);
 
 impl<'p> Folded<'p> {
+    pub(super) fn insert(&mut self, path: &'p str) {
+        self.0.insert(path.to_lowercase(), path);
+    }
+
     fn has_below(&self, folder: &str) -> Option<&'p str> {
         let below = format!("{folder}/");
         let (next, path) = self.0.range(below.clone()..).next()?;
@@ -19,7 +24,7 @@ impl<'p> Folded<'p> {
     }
 
     /// What lies at `path`, above it as a file, or below it.
-    fn meets(&self, path: &str) -> Option<&'p str> {
+    pub(super) fn meets(&self, path: &str) -> Option<&'p str> {
         let folded = path.to_lowercase();
         let above = folded.match_indices('/').map(|(at, _)| &folded[..at]);
         std::iter::once(folded.as_str())
@@ -41,12 +46,12 @@ pub(super) enum Clash {
 /// Finds two files of `paths` that would be one, or a rendered file that would be one of them: the payload
 /// lies in `payload/` on site.
 pub(super) fn clash(rendered: &RenderedAssignment, paths: &[String]) -> Option<Clash> {
-    let mut payload = Folded(BTreeMap::new());
+    let mut payload = Folded::default();
     for path in paths {
         if let Some(other) = payload.meets(path) {
             return Some(Clash::Alike(other.to_owned(), path.clone()));
         }
-        payload.0.insert(path.to_lowercase(), path);
+        payload.insert(path);
     }
     let overlays = rendered.overlays.iter().flat_map(|one| one.files.keys());
     let mut files = rendered.files.keys().chain(overlays);

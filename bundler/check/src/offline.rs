@@ -106,6 +106,10 @@ impl<'a> Look<'a> {
         let delivery = delivery::of(plane, cluster_type).unwrap_or_default();
         let transport = delivery.transport.as_ref().map(|transport| transport.value);
         let other = |names: &[String]| !names.is_empty() && !names.iter().any(|one| one == name);
+        if let Some(fields) = &delivery.image_fields {
+            let by_git = transport == Some(Transport::Git);
+            self.possible.note_policy(&fields.location, name, by_git);
+        }
         if transport == Some(Transport::Git) || self.bundled.is_some_and(other) {
             return;
         }

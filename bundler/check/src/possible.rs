@@ -23,6 +23,8 @@ pub(crate) struct LooksLikeImages {
     fields: BTreeMap<String, (ImageField, bool)>,
     /// By the place of a field: that it is configured, and whether all objects of the sites that it is for were read.
     configured: BTreeMap<String, (ImageField, bool)>,
+    /// By the place of the list of fields of a policy: the cluster types that it is for, and whether one of these gets bundles.
+    policies: BTreeMap<String, (Location, BTreeSet<String>, bool)>,
     /// API version and kind of the objects that were read.
     kinds: BTreeSet<(String, String)>,
 }
@@ -74,6 +76,28 @@ impl LooksLikeImages {
         }
     }
 
+    /// Notes that the list of fields at `at` is for a cluster type, and whether that is reached by git.
+    pub(crate) fn note_policy(&mut self, at: &Location, cluster_type: &str, by_git: bool) {
+        let entry = self.policies.entry(at.to_string());
+        let (_, types, is_used) = entry.or_insert((at.clone(), BTreeSet::new(), false));
+        types.insert(cluster_type.to_owned());
+        *is_used |= !by_git;
+    }
+
+    /// Lists of fields that are for cluster types without bundles.
+    fn without_bundles(&self) -> impl Iterator<Item = Diagnostic> {
+        let unused = self.policies.values().filter(|(.., is_used)| !is_used);
+        unused.map(|(at, types, _)| {
+            let types: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "`imageFields` has no effect: what runs on {} gets there by git, and no bundle brings images",
+                types.join(", ")
+            );
+            let finding = Diagnostic::warning("no-effect", message).at(at);
+            finding.help("remove it, or select other cluster types")
+        })
+    }
+
     /// A field of a kind that no object has; a kind that only charts make is not known here.
     fn of_no_kind(&self, field: &ImageField, is_all: bool) -> Diagnostic {
         let message = format!(
@@ -99,7 +123,7 @@ impl LooksLikeImages {
 
     /// The findings: a warning where images travel, a note where that is not decided.
     pub(crate) fn findings(self) -> Diagnostics {
-        let mut all = Diagnostics::new();
+        let mut all: Diagnostics = self.without_bundles().collect();
         for (place, (field, is_all)) in &self.configured {
             if !self.fields.contains_key(place) {
                 all.push(self.of_no_kind(field, *is_all));
@@ -172,6 +196,22 @@ mod tests {
         let kinds = kinds.map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned()));
         all.note_configured(std::slice::from_ref(field), kinds, is_all);
         all.findings().render(false)
+    }
+
+    #[test]
+    fn fields_for_cluster_types_without_bundles_are_said_to_have_no_effect() {
+        let at = image_field("press.example/v1", "Press", "spec.ink", false).location;
+        let found = |by_git: &[bool]| {
+            let mut all = LooksLikeImages::default();
+            for (number, by_git) in by_git.iter().enumerate() {
+                all.note_policy(&at, &format!("t{number}"), *by_git);
+            }
+            all.findings().render(false)
+        };
+        let both = found(&[true, true]);
+        assert!(both.contains("`imageFields` has no effect"), "{both}");
+        assert!(both.contains("`t0`, `t1`"), "{both}");
+        assert_eq!(found(&[true, false]), "");
     }
 
     #[test]

@@ -258,3 +258,27 @@ fn a_delivery_policy_with_a_mistake_is_told_of_that_alone() {
     assert!(found("  scan: ''\n")[0].contains("--scanner NAME=PROGRAM"));
     assert_eq!(found("  scan: grype\n"), Vec::<String>::new());
 }
+
+#[test]
+fn fields_with_images_that_contradict_or_repeat_each_other_are_named() {
+    let policy = |entries: &str| {
+        format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata:\n  name: images\nspec:\n  \
+             clusterTypeSelector:\n    labelSelector: {{}}\n  imageFields:\n{entries}"
+        )
+    };
+    let entry = |version: &str, more: &str| {
+        format!(
+            "    - {{apiVersion: press.example/{version}, kind: Press, path: spec.ink{more}}}\n"
+        )
+    };
+    let all = |entries: &[String]| findings(&policy(&entries.concat()));
+    let both = all(&[entry("v1", ""), entry("*", ", ignore: true")]);
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert!(both[0].contains("x.yaml:10:"), "{both:?}");
+    assert!(both[0].contains("that it holds none"), "{both:?}");
+    let twice = all(&[entry("v1", ""), entry("v1", "")]);
+    assert_eq!(twice.len(), 1, "{twice:?}");
+    assert!(twice[0].contains("no-effect"), "{twice:?}");
+    assert!(all(&[entry("v1", ""), entry("v2", ", ignore: true")]).is_empty());
+}

@@ -43,6 +43,18 @@ impl PartialEq for ImageField {
 }
 
 impl ImageField {
+    /// Whether it and `other` are the same field of some objects, whatever they say of it.
+    pub fn shares_objects(&self, other: &Self) -> bool {
+        let (own, others) = (&self.api_version, &other.api_version);
+        let group = |version: &str| version.strip_suffix("/*").map(str::to_owned);
+        let same_version = match (group(own), group(others)) {
+            (Some(own), Some(others)) => own == others,
+            (Some(_), None) => self.is_of(others, &other.kind),
+            (None, _) => other.is_of(own, &self.kind),
+        };
+        same_version && self.kind == other.kind && self.path == other.path
+    }
+
     /// Whether objects of this API version and kind have it.
     pub fn is_of(&self, api_version: &str, kind: &str) -> bool {
         let same = match self.api_version.strip_suffix("/*") {
@@ -101,6 +113,39 @@ impl ImageField {
 #[cfg(test)]
 mod tests {
     use super::{FieldStep, ImageField};
+
+    #[test]
+    fn two_fields_share_objects_where_version_kind_and_path_meet() {
+        let location = super::Location::new(
+            &std::sync::Arc::new(crate::diagnostic::SourceFile {
+                name: String::new(),
+                text: String::new(),
+            }),
+            0..0,
+        );
+        let field = |api_version: &str, kind: &str, path: &str| ImageField {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            written: path.to_owned(),
+            path: ImageField::steps(path).unwrap(),
+            ignored: false,
+            location: location.clone(),
+        };
+        let one = field("press.example/v1", "Press", "spec.image");
+        for (other, shares) in [
+            (field("press.example/v1", "Press", "spec.image"), true),
+            (field("press.example/*", "Press", "spec.image"), true),
+            (field("press.example/v2", "Press", "spec.image"), false),
+            (field("other.example/*", "Press", "spec.image"), false),
+            (field("press.example/v1", "Ink", "spec.image"), false),
+            (field("press.example/v1", "Press", "spec.ink"), false),
+        ] {
+            assert_eq!(one.shares_objects(&other), shares, "{other:?}");
+            assert_eq!(other.shares_objects(&one), shares, "{other:?}");
+        }
+        let all = field("press.example/*", "Press", "spec.image");
+        assert!(all.shares_objects(&all));
+    }
 
     #[test]
     fn a_path_is_read_step_by_step_or_refused() {

@@ -61,11 +61,43 @@ pub(super) fn read(
             continue;
         };
         match entry(reader, &fields) {
-            Some(entry) => value.push(entry),
+            Some(entry) => sound &= add(reader, entry, &mut value),
             None => sound = false,
         }
     }
     sound.then_some(Spanned { value, location })
+}
+
+/// Adds an entry; whether it contradicts none before it. One that says what another says has no effect.
+fn add(reader: &mut FieldReader<'_>, entry: ImageField, all: &mut Vec<ImageField>) -> bool {
+    let Some(other) = all.iter().find(|other| other.shares_objects(&entry)) else {
+        all.push(entry);
+        return true;
+    };
+    let (kind, path) = (&entry.kind, &entry.written);
+    let is_same = other.ignored == entry.ignored;
+    let finding = match is_same {
+        true => Diagnostic::warning(
+            "no-effect",
+            format!("`{FIELD}` has `{path}` of `{kind}` twice"),
+        )
+        .help("remove one of the two entries"),
+        false => Diagnostic::error(
+            "bad-value",
+            format!(
+                "`{FIELD}` says of `{path}` of `{kind}` both that it holds an image and, with `ignore: true`, that it holds none"
+            ),
+        )
+        .help("remove one of the two entries"),
+    };
+    let finding = finding.at(&entry.location);
+    reader.report(finding.related(&other.location, "also here"));
+    // The wider of two that say the same decides for both.
+    if is_same && !entry.api_version.ends_with("/*") {
+        return true;
+    }
+    all.push(entry);
+    is_same
 }
 
 fn entry(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<ImageField> {

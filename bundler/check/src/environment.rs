@@ -71,6 +71,7 @@ pub fn environment(
             let looked_at = offline::looked_at(&platform, None);
             findings.append(looked_at.findings);
             findings.append(outhaul_promote::problems(request));
+            findings.append(outhaul_promote::unknown_parts(request, plane));
             findings.append(ungated_bases(request, plane));
             let snapshot = &platform.rendering.snapshot;
             findings.append(unrecorded(request, plane, snapshot));

@@ -45,7 +45,7 @@ pub use hub::{GateError, GateRule, HubConnection, check_commit};
 use moved::BaseFile;
 use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
-pub use problems::problems;
+pub use problems::{problems, unknown_parts};
 pub use promotion::{Promoted, Promotion, StepMove};
 use record::{Basis, Recorded};
 

@@ -1,12 +1,13 @@
 //! What is wrong with the promotion chain as it is written, before anybody promotes along it.
 //!
 //! What comes in: where a control plane is. What goes out: a finding, at its place, for each environment that is
-//! named and not listed, for each circle, for environments that share one branch, and for two policies for one
-//! step. What cannot be read gives no finding here: whoever loads the environment says so.
+//! named and not listed, for each circle, for environments that share one branch, for two policies for one
+//! step, and for each part of the sites that a gate names and its environment does not have. What cannot be read gives no finding here: whoever loads the environment says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ENVIRONMENTS, listed, open, policy};
+use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{Environment, PromotionPolicy};
 use outhaul_git::source;
@@ -23,6 +24,54 @@ struct Step<'a> {
 
 /// Looks at the chain of the control plane that `request` names.
 pub fn problems(request: &LoadRequest) -> Diagnostics {
+    match written(request) {
+        Some((environments, policies)) => of(&environments, &policies),
+        None => Diagnostics::new(),
+    }
+}
+
+/// A warning for each rule of a gate for a part of the sites of `plane`, the environment of `request`, that it does not have: no site meets
+/// such a rule, and the gate stays closed.
+pub fn unknown_parts(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics {
+    let (_, policies) = written(request).unwrap_or_default();
+    let types: Vec<&str> = plane.cluster_types.keys().map(String::as_str).collect();
+    let workloads: BTreeSet<&str> = plane.targets.values().map(|one| &*one.workload).collect();
+    let workloads: Vec<&str> = workloads.into_iter().collect();
+    parts_not_in((&request.environment, &types, &workloads), &policies)
+}
+
+/// Of the gates out of `environment`, with these cluster types and workloads.
+fn parts_not_in(
+    (environment, types, workloads): (&str, &[&str], &[&str]),
+    policies: &[PromotionPolicy],
+) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    for policy in policies.iter().filter(|one| one.from.value == environment) {
+        for part in &policy.rules.parts {
+            let named = [
+                ("cluster type", &part.cluster_type, types),
+                ("workload", &part.workload, workloads),
+            ];
+            for (what, name, known) in named {
+                let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str()))
+                else {
+                    continue;
+                };
+                let message = format!(
+                    "`parts` of promotion policy `{}` names {what} `{name}`, and environment `{environment}` has none of that name: no site can \
+                     meet that rule, so the gate stays closed",
+                    policy.name
+                );
+                let finding = Diagnostic::warning("unknown-part", message).at(&policy.location);
+                findings.push(finding.help(did_you_mean(name, known)));
+            }
+        }
+    }
+    findings
+}
+
+/// The environments and policies as they are written; `None` where they cannot be read.
+fn written(request: &LoadRequest) -> Option<(BTreeMap<String, Environment>, Vec<PromotionPolicy>)> {
     let opened = match &request.from {
         Origin::Repository { url, branch } => {
             let mut sources = request.sources.clone();
@@ -33,12 +82,9 @@ pub fn problems(request: &LoadRequest) -> Diagnostics {
             base_dir: Some(base),
             ..
         } => source::open_plain(base, "", None),
-        Origin::Folders { .. } => return Diagnostics::new(),
+        Origin::Folders { .. } => return None,
     };
-    match opened.map(|opened| listed(&opened)) {
-        Ok(Ok((environments, policies))) => of(&environments, &policies),
-        _ => Diagnostics::new(),
-    }
+    listed(&opened.ok()?).ok()
 }
 
 /// The circles that `environment` is a part of.

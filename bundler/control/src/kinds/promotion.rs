@@ -113,7 +113,7 @@ pub(super) fn described() -> KindSchema {
         ),
         may(
             "parts",
-            "Rules for some of the sitesin addition to those for all.",
+            "Rules for some of the sites, in addition to those for all.",
             list(object(
                 [
                     may(

@@ -23,7 +23,7 @@ use outhaul_git::source::normal_url;
 use outhaul_kit::failure::{Classified as _, FailureClass};
 use outhaul_registry::RegistryHosts;
 
-mod files;
+mod values;
 
 /// The variable that names a project file, or `none`.
 pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";
@@ -190,7 +190,7 @@ pub(super) fn completed(
         if !located.trusted {
             return Err(untrusted(located, &from_file, around.cwd));
         }
-        filler.refuse_bad_files(&located.project, &from_file, around.cwd)?;
+        filler.refuse_bad_values(&located.project, &from_file, around.cwd)?;
         let path = shown(&located.found, around.cwd);
         let keys: Vec<_> = from_file
             .iter()

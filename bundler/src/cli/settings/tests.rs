@@ -20,6 +20,9 @@ impl SettingsFixture {
         for authority in ["ca.pem", "file.pem", "typed.pem"] {
             std::fs::write(cwd.join(authority), AUTHORITY).unwrap();
         }
+        for folder in ["a", "b", "c"] {
+            std::fs::create_dir(cwd.join(folder)).unwrap();
+        }
         let records = Records::at(&cwd.join("state"));
         records.add(&cwd.join(FILE), text).unwrap();
         Self {
@@ -155,6 +158,47 @@ fn a_file_that_is_no_authority_is_refused_where_it_is_written() {
     place.variables = vec![("OUTHAUL_REGISTRY_CAS", "r.example=none.pem")];
     let said = format!("{:?}", place.complete("outhaul bundle").unwrap_err());
     assert!(said.contains("OUTHAUL_REGISTRY_CAS"), "{said}");
+}
+
+#[test]
+fn a_value_that_an_option_would_refuse_is_refused_where_it_is_written() {
+    for (text, place, why) in [
+        ("hub = \"ftp://hub.example\"\n", "outhaul.toml:1:1", "hub"),
+        (
+            "registry_mirrors = [\"docker.io=docker.io\"]\n",
+            "outhaul.toml:1:21",
+            "a mirror of itself",
+        ),
+        (
+            "allow_hosts = [\"git.example\", \"https://x/y\"]\n",
+            "outhaul.toml:1:31",
+            "https://x/y",
+        ),
+        (
+            "[sources]\n\"https://git.example/a\" = \"nowhere\"\n",
+            "outhaul.toml:1:2",
+            "nowhere",
+        ),
+    ] {
+        let place_of = SettingsFixture::with(text);
+        let command = match why {
+            "hub" => "outhaul promote --to stage",
+            _ => "outhaul bundle --environment dev --out o",
+        };
+        let failure = place_of.complete(command).unwrap_err();
+        assert_eq!(failure.code(), failure::USAGE);
+        let said = format!("{failure:?}");
+        assert!(said.contains(place) && said.contains(why), "{said}");
+        // What is typed overrules it, and what has no use for it runs.
+        assert!(place_of.complete("outhaul schema").is_ok());
+    }
+    let mut place = SettingsFixture::with("");
+    place.variables = vec![("OUTHAUL_HUB", "hub.example:x")];
+    let said = format!(
+        "{:?}",
+        place.complete("outhaul promote --to a").unwrap_err()
+    );
+    assert!(said.contains("OUTHAUL_HUB"), "{said}");
 }
 
 #[test]

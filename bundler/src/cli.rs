@@ -28,6 +28,7 @@ mod init;
 mod inspect;
 mod key;
 mod new;
+mod piece;
 mod places;
 mod project;
 mod promote;

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use outhaul_bundle::index::{Blob, Index};
+use outhaul_bundle::index::Index;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::seal::Sealed;
-use outhaul_bundle::volume::{Parity, Volume};
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
 use outhaul_signer::trust::TrustedMetadata;
@@ -17,6 +16,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::foreign;
 use super::key::fleet_failure;
+use super::piece::{checked, left_out_json, no_provenance, print_file};
 use super::{Exit, Output, data, print_json, say};
 use outhaul_attest::inspect::{self, InspectError, Inspection};
 use outhaul_attest::verified::VerifiedImage;
@@ -237,7 +237,7 @@ impl Args {
                 }
             }
         }
-        print_served(index, found.verified.as_deref());
+        print_served(found);
         data(&format!(
             "  size        {} bytes: {} of content in {} blobs of {} bytes; {}",
             found.bytes,
@@ -249,109 +249,14 @@ impl Args {
     }
 }
 
-/// Of what the digests were checked: no more than lies in the file.
-fn checked(found: &Inspection) -> String {
-    let blobs = found.index.blobs.len();
-    match (&found.volume, &found.parity) {
-        (_, Some(_)) => "the digest of the parity checked; no blob is in this file".to_owned(),
-        (Some(volume), None) => {
-            let here = match volume.is_since() {
-                true => blobs.saturating_sub(volume.left_out(&found.index).len()),
-                false => volume.range().len(),
-            };
-            format!(
-                "every digest checked of {} in this file; {} of {blobs} are not in it",
-                format_count(here, "blob", "blobs"),
-                blobs.saturating_sub(here)
-            )
-        }
-        (None, None) => "every digest checked".to_owned(),
-    }
-}
-
-/// What a file that is not the whole bundle needs besides.
-pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
-    let left_out = volume.left_out(index);
-    let bytes = left_out.iter().map(|blob| blob.size).sum::<u64>();
-    let left_out = format_count(left_out.len(), "blob", "blobs");
-    let bases = volume.named_bases();
-    let patched = volume.patched(index);
-    if patched.is_empty() {
-        return format!(
-            "complete only on a site that has {bases} (or holds {left_out}, {bytes} bytes)"
-        );
-    }
-    let (whole, patches) = patched_bytes(&patched);
-    format!(
-        "complete only on a site that has {bases}: {left_out} of {bytes} bytes left out, {} of {whole} bytes as patches of \
-         {patches} bytes",
-        format_count(patched.len(), "blob", "blobs")
-    )
-}
-
-/// Bytes of blobs that are carried as patches, and of the patches.
-fn patched_bytes(patched: &[(&Blob, u64)]) -> (u64, u64) {
-    let whole = patched.iter().map(|(blob, _)| blob.size).sum();
-    (whole, patched.iter().map(|(_, bytes)| bytes).sum())
-}
-
-/// What a copy for sites with an earlier bundle needs and saves; nothing of another file.
-pub(super) fn left_out_json(volume: &Volume, index: &Index) -> Option<serde_json::Value> {
-    let left_out = volume.left_out(index);
-    let patched = volume.patched(index);
-    let (whole, patches) = patched_bytes(&patched);
-    volume.is_since().then(|| {
-        json!({
-            "since": volume.bases(), "blobs": left_out.len(),
-            "bytes": left_out.iter().map(|blob| blob.size).sum::<u64>(),
-            "patches": { "blobs": patched.len(), "bytes": patches, "in_place_of": whole },
-        })
-    })
-}
-
-/// What of its bundle the file is, when it is not the whole of it.
-fn print_file(found: &Inspection) {
-    if let Some(volume) = &found.volume {
-        print_part(volume, &found.index);
-    }
-    if let Some(parity) = &found.parity {
-        data(&format!("  parity      {}", parity_sentence(parity)));
-    }
-}
-
-fn print_part(volume: &Volume, index: &Index) {
-    if volume.is_since() {
-        data(&format!("  copy        {}", completed_by(volume, index)));
-        return;
-    }
-    let (part, parts) = (volume.part(), volume.parts());
-    let others = (1..=parts).filter(|other| *other != part);
-    let others: Vec<_> = others.map(|other| other.to_string()).collect();
-    data(&match others.as_slice() {
-        [] => format!("  part        {part} of {parts}"),
-        others => format!(
-            "  part        {part} of {parts}; a site needs part {}, too",
-            others.join(", ")
-        ),
-    });
-}
-
-/// What a parity part is, after "this is".
-pub(super) fn parity_sentence(parity: &Parity) -> String {
-    format!(
-        "parity part {} of {} for the bundle in {}: it stands in for any one of them that is lost or damaged",
-        parity.part(),
-        parity.of(),
-        format_count(parity.parts(), "part", "parts")
-    )
-}
-
 /// What the site serves.
-fn print_served(index: &Index, verified: Option<&[VerifiedImage]>) {
+fn print_served(found: &Inspection) {
+    let (index, verified) = (&found.index, found.verified.as_deref());
     if verified.is_none() && !index.served.images.is_empty() {
-        data(
-            "  signers     of images are in the provenance, which is not readable here: it is sealed or in another part",
-        );
+        data(&format!(
+            "  signers     of images are in the provenance, which is not readable here: {}",
+            no_provenance(found)
+        ));
     }
     for image in &index.served.images {
         let bytes = image.blobs.iter().map(|blob| blob.size).sum::<u64>() + image.manifest.size;

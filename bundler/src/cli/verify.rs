@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::foreign;
-use super::inspect::{completed_by, left_out_json, parity_sentence};
 use super::key::fleet_failure;
+use super::piece::{completed_by, left_out_json, parity_sentence, patches_checked};
 use super::registries::RegistryArgs;
 use super::render::InputArgs;
-use super::{Exit, Output, data, print_json};
+use super::{Exit, Output, data, print_json, say};
 use crate::registries::{Registries, UserClient};
 use outhaul_attest::contents::{self, ContentsError, Keys};
 use outhaul_attest::inspect::{self, InspectError};
@@ -194,7 +194,10 @@ impl Args {
             index,
             json!({ "part": part, "left_out": left_out_json(volume, index) }),
             [
-                "every blob in this file is right",
+                &format!(
+                    "every blob in this file is right{}",
+                    patches_checked(volume, index)
+                ),
                 &what,
                 "content: not checked, which needs the whole bundle",
             ],
@@ -402,6 +405,9 @@ fn again(
     let payloads = collector
         .collect(&group.assignments, &BTreeMap::new(), &mut spool)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+    if let Some(unused) = registries.unused(true) {
+        say(&format!("note: {unused}"));
+    }
     let mut found = verify::differences(index, &group.assignments, &payloads);
     let now = outhaul_ship::stream::with_payloads(&rendered.rendering.snapshot, payloads.sources);
     found.extend(verify::unread_sources(&index.snapshot, &now));

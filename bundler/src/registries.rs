@@ -117,19 +117,23 @@ impl Registries {
         self
     }
 
-    /// The mirrors and authorities that were named and of whose hosts nothing was wanted, in one sentence; `None` where each was of use, or
-    /// where nothing at all was wanted of a registry, as when a stream is unchanged.
-    pub fn unused(&self) -> Option<String> {
+    /// The mirrors and authorities that were named and of whose hosts nothing was wanted, in one sentence; `None` where each was of use. Where
+    /// nothing at all was wanted of a registry, that means something only when everything that travels `was_collected`: of what is unchanged
+    /// nothing is asked for.
+    pub fn unused(&self, was_collected: bool) -> Option<String> {
         let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let unused = self.user.hosts.unused(&wanted);
-        (!wanted.is_empty() && !unused.is_empty()).then(|| {
-            let hosts: Vec<_> = wanted.iter().map(|host| format!("`{host}`")).collect();
-            format!(
-                "not used: {}; what travels is from {}",
-                unused.join(", "),
-                hosts.join(", ")
-            )
-        })
+        if unused.is_empty() || (wanted.is_empty() && !was_collected) {
+            return None;
+        }
+        let hosts: Vec<_> = wanted.iter().map(|host| format!("`{host}`")).collect();
+        let from = match hosts.as_slice() {
+            [] => {
+                "nothing that travels is from a registry or a server of charts or files".to_owned()
+            }
+            hosts => format!("what travels is from {}", hosts.join(", ")),
+        };
+        Some(format!("not used: {}; {from}", unused.join(", ")))
     }
 
     fn client(&self) -> Result<&RegistryClient, ImageError> {
@@ -235,7 +239,7 @@ impl ImageSource for Registries {
         let hosts = Hosts {
             may_ask: &|url| {
                 let permitted = sources.permitted(url).map(drop);
-                permitted.map_err(|error| format!("{error}; {}", error.help()))
+                permitted.map_err(|error| format!("{error}; {}", error.server_help()))
             },
             is_named: &|url| sources.is_named(url),
         };
@@ -261,7 +265,7 @@ impl ImageSource for Registries {
         let hosts = Hosts {
             may_ask: &|url| {
                 let permitted = sources.permitted(url).map(drop);
-                permitted.map_err(|error| format!("{error}; {}", error.help()))
+                permitted.map_err(|error| format!("{error}; {}", error.server_help()))
             },
             is_named: &|url| sources.is_named(url),
         };

@@ -197,7 +197,7 @@ impl Args {
         if !noted.is_empty() {
             super::say_findings(&noted);
         }
-        if let Some(unused) = images.unused() {
+        if let Some(unused) = images.unused(production.streams.iter().any(|one| one.changed)) {
             say(&format!("note: {unused}"));
         }
         self.print(&platform.rendering.environment, &production)?;
@@ -267,7 +267,7 @@ impl Args {
         };
         let found =
             stream::estimate::estimate(&platform, &fleet, &request).map_err(produce_failure)?;
-        if let Some(unused) = images.unused() {
+        if let Some(unused) = images.unused(true) {
             say(&format!("note: {unused}"));
         }
         super::estimate::print(&platform, &found, &self.cluster_type, self.output)

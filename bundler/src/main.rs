@@ -1,6 +1,7 @@
 //! The program `outhaul`: reads the command line, does it, ends with the exit code.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -9,7 +10,11 @@ use outhaul_bundler::cli::{Cli, settings};
 use outhaul_git::terminal;
 use outhaul_kit::console;
 use outhaul_plane::render::jinja_process;
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 /// Rendering makes and drops many small texts on every processor.
 #[global_allocator]
@@ -41,14 +46,48 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     // What shipping warns of stands in no answer: a bundle that is on record although the command failed.
-    let level = EnvFilter::new(cli.messages.log_level("error,outhaul_ship=warn"));
-    tracing_subscriber::fmt()
+    let normal = "error,outhaul_ship=warn";
+    let level = cli.messages.log_level(normal);
+    let asked = EnvFilter::try_from_env("OUTHAUL_LOG").ok();
+    let is_log = asked.is_some() || (level != normal && level != "error");
+    let log = tracing_subscriber::fmt()
         .with_writer(|| terminal::Log)
         // What colours it would be written out with the rest.
         .with_ansi(false)
         // A log that nobody reads is no reason to fail.
         .log_internal_errors(false)
-        .with_env_filter(EnvFilter::try_from_env("OUTHAUL_LOG").unwrap_or(level))
-        .init();
+        .with_env_filter(asked.unwrap_or_else(|| EnvFilter::new(level)));
+    match is_log {
+        true => log.init(),
+        // Among messages, a line for people.
+        false => log.event_format(AsMessage).init(),
+    }
     cli.run()
+}
+
+/// What is logged, as a message: `warning: …`, without the time and the place in the program.
+struct AsMessage;
+
+impl<S, N> FormatEvent<S, N> for AsMessage
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let kind = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => "note",
+        };
+        write!(writer, "{kind}: ")?;
+        context
+            .field_format()
+            .format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }

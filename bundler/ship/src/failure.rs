@@ -36,6 +36,24 @@ impl Classified for OutputError {
             _ => Environment,
         }
     }
+
+    fn help(&self) -> Option<String> {
+        use std::io::ErrorKind as Kind;
+        match self {
+            Self::Io { source, .. } => match source.kind() {
+                Kind::StorageFull | Kind::QuotaExceeded => Some(
+                    "free some space on that file system (`df -h` shows it), or name another folder, and run it again"
+                        .to_owned(),
+                ),
+                Kind::ReadOnlyFilesystem | Kind::PermissionDenied => {
+                    Some("name a folder that you may write to".to_owned())
+                }
+                _ => None,
+            },
+            Self::File(error) => Some(error.help()),
+            _ => None,
+        }
+    }
 }
 
 impl Classified for TargetError {

@@ -307,9 +307,11 @@ impl Swap<'_> {
         let mut expected = BTreeMap::new();
         for (number, below) in self.below.iter().enumerate() {
             let fresh = staged.path().join(number.to_string());
-            self.stage(below, &fresh, &mut made, &mut expected)?;
+            let done = self.stage(below, &fresh, &mut made, &mut expected);
+            done.map_err(|error| self.in_place(error, staged.path()))?;
         }
-        made.sync(staged.path())?;
+        let synced = made.sync(staged.path());
+        synced.map_err(|error| self.in_place(error, staged.path()))?;
         interrupt::here();
         // The record and what it records go together.
         let _whole = interrupt::finishing();
@@ -349,6 +351,35 @@ impl Swap<'_> {
             drop(fs::remove_dir(folder.join(below)));
         }
         Ok(digest)
+    }
+
+    /// The same error, which names the file or folder that was to be made, and not the temporary one in `staged`, which is removed.
+    fn in_place(&self, error: OutputError, staged: &Path) -> OutputError {
+        let place = |path: PathBuf| {
+            let Ok(inner) = path.strip_prefix(staged) else {
+                return path;
+            };
+            let mut parts = inner.components();
+            let number = parts.next().and_then(|part| part.as_os_str().to_str());
+            let below = number
+                .and_then(|number| number.parse().ok())
+                .and_then(|number: usize| self.below.get(number));
+            let folder = below.map_or(self.folder.to_owned(), |below| self.folder.join(below));
+            // A path with a `/` at its end would be another text for the same folder.
+            folder.join(parts.as_path()).components().collect()
+        };
+        match error {
+            OutputError::Io {
+                doing,
+                path,
+                source,
+            } => OutputError::Io {
+                doing,
+                path: place(path),
+                source,
+            },
+            error => error,
+        }
     }
 
     /// Makes the new folder for `below` at `fresh`. `expected` gets what its files of the tree are.

@@ -224,11 +224,11 @@ pub enum PublicationError {
 impl Classified for PublicationError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Bundle { .. } | Self::Changed { .. } | Self::Metadata { .. } => {
-                FailureClass::Trust
+            Self::Bundle { .. } | Self::Metadata { .. } => FailureClass::Trust,
+            // A file of this machine's disk that is gone or changed, as for `outhaul copy`.
+            Self::Read { .. } | Self::Changed { .. } | Self::NoBundle { .. } => {
+                FailureClass::Environment
             }
-            Self::Read { .. } => FailureClass::Environment,
-            Self::NoBundle { .. } => FailureClass::Refused,
         }
     }
 

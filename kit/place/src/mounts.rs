@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use outhaul_kit::belongs::resolved as absolute;
+use outhaul_kit::mounts::{self, Mount};
 use outhaul_kit::text;
 
 use crate::refused::{NoParent, NoPlace};
@@ -22,7 +23,7 @@ pub fn refuse_mount_point(folder: &Path) -> Result<(), NoPlace> {
     let out = absolute(folder);
     let above = out.parent().and_then(device);
     match device(&out) {
-        Some(own) if above.is_some_and(|above| above != own) => {
+        Some(own) if is_mounted(&out, (own, above), &mounts::all()) => {
             let instead = format!(
                 "a folder on it, such as `{}`: a rendering is written beside its folder and renamed",
                 text::path(&folder.join("rendered"))
@@ -32,6 +33,12 @@ pub fn refuse_mount_point(folder: &Path) -> Result<(), NoPlace> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether `out`, on the device `own` below a folder on the device `above`, is where something is mounted. A bind mount may have the device of
+/// the folder above it, and is in the table of `mounts` alone.
+fn is_mounted(out: &Path, (own, above): (u64, Option<u64>), mounts: &[Mount]) -> bool {
+    above.is_some_and(|above| above != own) || mounts.iter().any(|mount| mount.point == out)
 }
 
 /// Refuses `folder` where sticks are mounted, when it is not there and would be made on the machine's own disk: a stick that is not
@@ -66,6 +73,24 @@ fn device(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_is_mounted_once_more_is_a_mount_point_though_its_device_is_that_of_the_folder_above()
+     {
+        let mounts = [Mount {
+            file_system: "254:0".to_owned(),
+            root: "/srv/rendered".into(),
+            point: "/out/rendered".into(),
+        }];
+        let is_one = |out: &str, above| is_mounted(Path::new(out), (7, Some(above)), &mounts);
+        assert!(is_one("/out/rendered", 7));
+        assert!(!is_one("/out/rendered/below", 7));
+        assert!(!is_one("/out", 7));
+        assert!(is_one("/out/other", 8));
+        // A file system of its own on every machine that runs this.
+        assert!(refuse_mount_point(Path::new("/proc")).is_err());
+        refuse_mount_point(Path::new("/proc/self")).unwrap();
+    }
 
     #[test]
     fn a_stick_that_is_not_mounted_is_not_made_up_at_any_depth_and_other_folders_are() {

@@ -26,7 +26,7 @@ pub use place::{refuse_file, refuse_folder, refuse_new_folder, refuse_sources};
 /// A rendering must not go into what it is made from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` is {}, from which the rendering is made; nothing was written\nhelp: name a folder outside it with `--out`",
+    "`{}` is {}, from which the rendering is made; nothing was written\nhelp: name a folder outside it",
     text::path(folder),
     self.what()
 )]

@@ -23,7 +23,7 @@ use outhaul_plane::explain::requested::{self, Requested};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without --environment every environment that the control plane lists is checked.\n\
-    Exit code 1 when there is an error; warnings alone give 0, or 1 with --strict. Notes never count.\n\n\
+    Exit code 1 when there is an error, 2 when the control plane lists no such environment; warnings alone give 0, or 1 with --strict. Notes never count.\n\n\
     Examples:\n  outhaul check --control-plane control-plane \
     --source https://git.factory.example/label-printer=label-printer\n  \
     outhaul check --environment dev --control-plane . --working-copy\n  \
@@ -116,6 +116,13 @@ impl Args {
         }
         if matches!(self.output, CheckFormat::Lines | CheckFormat::Text) {
             checked.iter().for_each(summary);
+        }
+        // What was typed is wrong, and nothing of the control plane.
+        let is_misnamed = |finding: &Diagnostic| {
+            finding.code == "unknown-environment" && finding.location.is_none()
+        };
+        if all.iter().any(is_misnamed) {
+            return Ok(Exit::from(super::failure::USAGE));
         }
         let verdict = all.verdict(self.strict);
         Ok(verdict.map_or(Exit::SUCCESS, |class| Exit::from(class.code())))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outhaul_bundle::hub_api::{CheckRule, SiteDecision, SiteStatus};
+use outhaul_bundle::hub_api::{CheckRule, MAX_AGE_HOURS, SiteDecision, SiteStatus};
 use outhaul_kit::console;
 use serde_json::json;
 
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long = "hook", value_name = "NAME=PROGRAM")]
     hooks: Vec<String>,
     /// The oldest report that counts, in hours
-    #[arg(long, value_name = "HOURS")]
+    #[arg(long, value_name = "HOURS", value_parser = hours())]
     max_age_hours: Option<u32>,
     #[command(flatten)]
     sources: SourceArgs,
@@ -85,6 +85,12 @@ pub(super) struct OverrideArgs {
     /// Who is responsible for the override
     #[arg(long, value_name = "NAME", requires = "override_gate")]
     override_by: Option<String>,
+}
+
+/// What `--max-age-hours` accepts: what the rules of a policy may say.
+fn hours() -> clap::builder::RangedI64ValueParser<u32> {
+    let (least, most) = MAX_AGE_HOURS.into_inner();
+    clap::value_parser!(u32).range(i64::from(least)..=i64::from(most))
 }
 
 impl OverrideArgs {

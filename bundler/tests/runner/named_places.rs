@@ -91,3 +91,81 @@ fn a_list_of_files_under_another_name_or_elsewhere_is_named() {
     let (_, out, _) = made.ends(1, check);
     assert!(out.contains("outhaul-files.toml:1:"), "{out}");
 }
+
+#[test]
+fn what_a_list_names_and_the_manifests_have_or_lack_is_found_by_check_at_its_line() {
+    const SUM: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let made = GateFixture::new();
+    let cp = made.path("cp");
+    let check = "check --environment dev --control-plane cp --output lines";
+    let with = |list: &str| {
+        git(&cp, &["checkout", "--quiet", "hello"]);
+        let place = cp.join("manifests/dev");
+        fs::write(place.join("model.bin"), "1").unwrap();
+        fs::write(place.join("outhaul-files.toml"), list).unwrap();
+        commit(&cp, "a list");
+        git(&cp, &["checkout", "--quiet", "main"]);
+        made.ends(1, check).1
+    };
+    let file = |path: &str| {
+        format!(
+            "[[file]]\nurl = \"https://files.example/m\"\nsha256 = \"{SUM}\"\npath = \"{path}\"\n"
+        )
+    };
+    let missing = with("\n[[package]]\npath = \"tool_1_all.deb\"\n");
+    for part in [
+        "outhaul-files.toml:3:8",
+        "it is not among the workload's manifests",
+    ] {
+        assert!(missing.contains(part), "{part}: {missing}");
+    }
+    let taken = with(&format!("\n{}", file("Model.bin")));
+    for part in [
+        "outhaul-files.toml:2:1",
+        "lists a file for `Model.bin`, and the workload's manifests have `model.bin` there",
+    ] {
+        assert!(taken.contains(part), "{part}: {taken}");
+    }
+    let twice = with(&[file("a"), file("a/b")].concat());
+    for part in [
+        "outhaul-files.toml:5:1",
+        "lists a file for `a/b`, and one for `a`",
+    ] {
+        assert!(twice.contains(part), "{part}: {twice}");
+    }
+}
+
+#[test]
+fn a_name_of_an_environment_that_was_mistyped_is_an_error_of_usage_for_every_command() {
+    let made = GateFixture::new();
+    for command in ["check", "schedule", "render --out out"] {
+        let (_, out, err) = made.ends(
+            2,
+            &format!("{command} --environment dve --control-plane cp"),
+        );
+        assert!((out + &err).contains("did you mean `dev`?"), "{command}");
+    }
+    assert!(!made.path("out").exists());
+}
+
+#[test]
+fn a_part_of_the_sites_that_no_environment_has_is_named_where_its_gate_would_stay_closed() {
+    let made = GateFixture::new();
+    let cp = made.path("cp");
+    let policy = "apiVersion: outhaul.dev/v1alpha1\nkind: PromotionPolicy\nmetadata:\n  name: parts\nspec:\n  from: dev\n  to: stage\n  \
+                  parts:\n    - clusterType: egde\n      soakHours: 1\n    - workload: hello\n      soakHours: 1\n";
+    fs::write(cp.join(".environments/parts.yaml"), policy).unwrap();
+    commit(&cp, "parts");
+    let (_, out, _) = made.ok("check --environment dev --control-plane cp --output lines");
+    for part in [
+        ".environments/parts.yaml:",
+        "warning[unknown-part]",
+        "names cluster type `egde`",
+        "did you mean `edge`?",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains("names workload"), "{out}");
+    let (_, out, _) = made.ok("check --environment stage --control-plane cp --output lines");
+    assert!(!out.contains("unknown-part"), "{out}");
+}

@@ -25,7 +25,7 @@ use outhaul_registry::{
     RegistryClient, RegistryError, RegistryHosts, look, look_file, pull, pull_chart, pull_file,
     pull_small,
 };
-use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
+use outhaul_ship::collect::{ChartAsked, CollectedImage, ImageError, ImageSource};
 
 use crate::helm;
 
@@ -196,7 +196,7 @@ impl ImageSource for Registries {
         name: &str,
         known: Option<Digest>,
         platforms: &BTreeSet<String>,
-    ) -> Result<Brought, ImageError> {
+    ) -> Result<CollectedImage, ImageError> {
         let (client, image) = (self.client()?, self.wanted(name)?);
         let platforms = Platforms::of(platforms);
         let get = if self.only_looks { look } else { pull };
@@ -218,7 +218,7 @@ impl ImageSource for Registries {
         Ok(found.iter().map(ToString::to_string).collect())
     }
 
-    fn bring_signature(&self, name: &str) -> Result<Brought, ImageError> {
+    fn bring_signature(&self, name: &str) -> Result<CollectedImage, ImageError> {
         let (client, image) = (self.client()?, self.wanted(name)?);
         let pulled = pull_small(client, &self.cache, &image, None, cosign::MAX_BYTES);
         Ok(self.brought(pulled.map_err(failed)?))
@@ -229,7 +229,7 @@ impl ImageSource for Registries {
         chart: ChartAsked<'_>,
         sources: &source::SourceMap,
         known: Option<Digest>,
-    ) -> Result<Brought, ImageError> {
+    ) -> Result<CollectedImage, ImageError> {
         self.wanted_url(chart.url);
         let chart = ChartReference {
             repository: chart.url,
@@ -298,8 +298,8 @@ impl ImageSource for Registries {
 }
 
 impl Registries {
-    fn brought(&self, pulled: Pulled) -> Brought {
-        Brought {
+    fn brought(&self, pulled: Pulled) -> CollectedImage {
+        CollectedImage {
             media_type: pulled.media_type,
             manifest: pulled.manifest,
             blobs: pulled.blobs,

@@ -13,7 +13,7 @@ use outhaul_kit::url_secrets::without_secrets;
 use outhaul_plane::render::RenderedAssignment;
 
 use super::images::not_brought;
-use super::{Brought, ChartAsked, CollectError, Collector, ImageError};
+use super::{ChartAsked, CollectError, CollectedImage, Collector, ImageError};
 use outhaul_needs::chart::{self, Chart};
 use outhaul_needs::{Need, Release};
 
@@ -45,7 +45,7 @@ impl Collector<'_> {
         name: &str,
         assignment: &RenderedAssignment,
         pin: Option<&String>,
-    ) -> Result<Vec<(String, Brought)>, CollectError> {
+    ) -> Result<Vec<(String, CollectedImage)>, CollectError> {
         let mut all = BTreeMap::new();
         let mut images: BTreeMap<String, (Option<Location>, Option<String>)> = BTreeMap::new();
         for (need, at) in self.named_by(name, assignment, pin)? {
@@ -123,7 +123,7 @@ impl Collector<'_> {
         asked: ChartAsked<'_>,
         travels: &str,
         at: Option<&Location>,
-    ) -> Result<Option<(String, Brought)>, CollectError> {
+    ) -> Result<Option<(String, CollectedImage)>, CollectError> {
         let Some(source) = self.images else {
             return Ok(None);
         };
@@ -150,7 +150,7 @@ impl Collector<'_> {
         &mut self,
         name: &str,
         whole: &str,
-        brought: &Brought,
+        brought: &CollectedImage,
         (release, asked): (&Option<Release>, Option<ChartAsked<'_>>),
         at: Option<&Location>,
     ) -> Result<BTreeSet<String>, CollectError> {

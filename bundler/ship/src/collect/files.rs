@@ -12,7 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, File};
 use outhaul_bundle::name::RelativePath;
 use outhaul_control::diagnostic::Location;
-use outhaul_files::apt::{self, Listed as ListedPackage, Served};
+use outhaul_files::apt::{self, PackageEntry as ListedPackage, Served};
 use outhaul_files::deb;
 use outhaul_files::list::{self, Fetched};
 use outhaul_git::source::{OpenedSource, TreeLimits};

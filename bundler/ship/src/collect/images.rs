@@ -16,7 +16,7 @@ use outhaul_plane::render::RenderedAssignment;
 
 use super::files::read_list;
 use super::served::{self, Ref, RepositoryReference, Serving};
-use super::{Brought, CollectError, Collector, ImageError, Payloads, folder};
+use super::{CollectError, CollectedImage, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use outhaul_bundle::index::Source;
 use outhaul_needs::kustomize::{self, Build, Followed};
@@ -337,7 +337,7 @@ impl Collector<'_> {
         name: &str,
         image: &str,
         at: Option<&Location>,
-    ) -> Result<Option<(String, Brought)>, CollectError> {
+    ) -> Result<Option<(String, CollectedImage)>, CollectError> {
         let Some(source) = self.images else {
             return Ok(None);
         };
@@ -374,8 +374,8 @@ impl Collector<'_> {
         name: &str,
         (shown, whole): (&str, String),
         at: Option<&Location>,
-        bring: &dyn Fn(Option<Digest>) -> Result<Brought, ImageError>,
-    ) -> Result<Option<(String, Brought)>, CollectError> {
+        bring: &dyn Fn(Option<Digest>) -> Result<CollectedImage, ImageError>,
+    ) -> Result<Option<(String, CollectedImage)>, CollectError> {
         let Some(source) = self.images else {
             return Ok(None);
         };

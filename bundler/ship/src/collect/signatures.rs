@@ -22,7 +22,7 @@ use outhaul_kit::durable;
 use outhaul_plane::delivery::Sourced;
 
 use super::images::not_brought;
-use super::{Brought, CollectError, Collector, ImageError, ImageSource};
+use super::{CollectError, CollectedImage, Collector, ImageError, ImageSource};
 
 pub use signers::signers;
 
@@ -124,9 +124,9 @@ impl Collector<'_> {
         &mut self,
         assignment: &str,
         (shown, whole): (&str, &str),
-        brought: &Brought,
+        brought: &CollectedImage,
         at: Option<&Location>,
-    ) -> Result<Option<(String, Brought)>, CollectError> {
+    ) -> Result<Option<(String, CollectedImage)>, CollectError> {
         let (Some(source), Some(rules)) = (self.images, self.signatures.rules.clone()) else {
             return Ok(None);
         };
@@ -246,7 +246,7 @@ impl Collector<'_> {
         &self,
         source: &dyn ImageSource,
         name: &str,
-    ) -> Result<Brought, ImageError> {
+    ) -> Result<CollectedImage, ImageError> {
         let first = source.bring_signature(name);
         let digest = name.rsplit_once('@');
         let digest = digest.and_then(|(_, digest)| digest.parse::<Digest>().ok());
@@ -302,14 +302,14 @@ fn keys(rule: &SignatureRule) -> Result<Vec<SignatureKey>, ImageError> {
     parsed.collect()
 }
 
-fn read(found: &Brought, content: Content) -> Option<Vec<u8>> {
+fn read(found: &CollectedImage, content: Content) -> Option<Vec<u8>> {
     let path = found.folder.join(content.digest.hex());
     durable::read(&path, MAX_BYTES).ok()
 }
 
 fn verified(
     image: &Digest,
-    found: &Brought,
+    found: &CollectedImage,
     rule: &SignatureRule,
     (keys, root): (&[SignatureKey], Option<&TrustedRoot>),
 ) -> Result<SignedBy, Vec<String>> {
@@ -329,7 +329,7 @@ fn verified(
 
 /// Under which name a signature travels: the tag of the older form, by which it is looked for; the newer one is found as what refers
 /// to the image.
-fn travels(pin: &str, whole: &str, found: Brought) -> (String, Brought) {
+fn travels(pin: &str, whole: &str, found: CollectedImage) -> (String, CollectedImage) {
     let manifest = read(&found, found.manifest).unwrap_or_default();
     let is_simple = String::from_utf8_lossy(&manifest).contains(SIMPLE);
     let name = match is_simple {

@@ -96,8 +96,6 @@ pub enum Method {
     FilesInGzip,
     /// Piece by piece of what is in gzip.
     PiecesInGzip,
-    /// The uncompressed archive of a layer, file by file, in the place of the layer.
-    Twin,
 }
 
 impl Method {
@@ -108,7 +106,6 @@ impl Method {
             Self::Pieces => "pieces",
             Self::FilesInGzip => "files in gzip",
             Self::PiecesInGzip => "pieces in gzip",
-            Self::Twin => "twin",
         }
     }
 }
@@ -141,7 +138,6 @@ pub fn patch(
     let sources = olds.iter().map(|old| old.source).collect();
     let mut maker = Maker::new(sources, tempfile::tempfile()?);
     let is_gzip = matches!(new, New::Gzip(..));
-    let is_twin = matches!(new, New::Twin(..));
     let new = match new {
         New::Plain(plain) => plain,
         New::Gzip(text, corrections) => {
@@ -184,7 +180,6 @@ pub fn patch(
     patch.seek(SeekFrom::Start(0))?;
     io::copy(&mut patch, out)?;
     let method = match (method, is_gzip) {
-        _ if is_twin => Method::Twin,
         (Method::Files, true) => Method::FilesInGzip,
         (Method::Pieces, true) => Method::PiecesInGzip,
         (method, _) => method,

@@ -24,7 +24,7 @@ use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::{RenderedAssignment, RenderedClusterType};
 
-use self::findings::{badly_asked, badly_named, findings, gap_finding};
+use self::findings::{badly_asked, badly_named, findings, gap_finding, pulled_at_each_start};
 use crate::possible::{LooksLikeImages, whole};
 use crate::unread::NotRead;
 
@@ -78,6 +78,8 @@ struct Look<'a> {
     gaps: Vec<(Gap, bool)>,
     unread: NotRead,
     possible: LooksLikeImages,
+    /// Images that travel and are asked for at each start, by the place of the policy that says so.
+    always: BTreeMap<String, (String, Location)>,
     all: Diagnostics,
 }
 
@@ -93,6 +95,7 @@ impl<'a> Look<'a> {
             gaps: Vec::new(),
             unread: NotRead::default(),
             possible: LooksLikeImages::default(),
+            always: BTreeMap::new(),
             all: Diagnostics::new(),
         }
     }
@@ -151,6 +154,13 @@ impl<'a> Look<'a> {
             let all = named_so.chain(payload.followed.unread());
             let all = all.filter(|unread| !broken.contains(&unread.at.to_string()));
             self.unread.note(all, carries(&sites.delivery));
+        }
+        if carries(&sites.delivery) {
+            let rendered = rendered.iter().flat_map(|one| &one.always);
+            for (image, at) in rendered.chain(&payload.followed.always) {
+                let entry = self.always.entry(at.to_string());
+                entry.or_insert_with(|| (image.clone(), at.clone()));
+            }
         }
         let (rendered, mut helm) = without_charts(rendered);
         helm.append(payload.followed.helm.clone());
@@ -287,6 +297,8 @@ impl<'a> Look<'a> {
         let mut all = self.all;
         findings(self.needs, &mut all);
         all.append(self.possible.findings());
+        let always = self.always.into_values();
+        all.extend(always.map(|(image, at)| pulled_at_each_start(&image, &at)));
         all.extend(self.unread.findings(self.bundled.is_some()));
         all.extend(self.gaps.iter().map(gap_finding));
         // One that cannot be asked for is a finding.

@@ -50,6 +50,8 @@ pub struct Followed {
     pub helm: Helm,
     /// What looks like an image elsewhere.
     pub possible: Vec<Possible>,
+    /// Images that the node asks for at each start of a container, with the place of the policy that says so.
+    pub always: Vec<(String, Location)>,
     /// By its number, each of the fields that were asked for whose kind there are objects of: whether any of these has it.
     pub fields: BTreeMap<usize, bool>,
     /// API version and kind of the objects, where fields were asked for.
@@ -162,6 +164,7 @@ pub fn follow(
         needs,
         helm,
         possible: looking.found,
+        always: looking.always.into_values().collect(),
         fields: looking.seen,
         kinds: looking.kinds,
         gaps,

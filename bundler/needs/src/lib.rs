@@ -17,6 +17,7 @@ mod listed;
 mod manifest;
 mod name;
 mod possible;
+mod pull_policy;
 pub mod secrets;
 mod unread;
 mod values;

@@ -15,6 +15,7 @@ use outhaul_git::source::git::is_commit_id;
 use crate::fields::{self, Kinds, Seen};
 use crate::name::parts;
 use crate::possible::{self, Possible};
+use crate::pull_policy::always;
 use crate::unread::{NAMES, Unread, is_manifest, is_text};
 
 pub(crate) mod helm;
@@ -138,6 +139,8 @@ pub struct Needs {
     pub helm: Helm,
     /// What looks like an image elsewhere in it.
     pub possible: Vec<Possible>,
+    /// Images that the node asks for at each start of a container, with the place of the policy that says so.
+    pub always: Vec<(String, Location)>,
     /// By its number, each of the fields that were asked for whose kind it has objects of: whether any of these has it.
     pub fields: Seen,
     /// API version and kind of its objects, where fields were asked for.
@@ -192,6 +195,7 @@ impl Needs {
             }
             let mut found = Vec::new();
             images(file, &document, &mut found);
+            always(file, &document, &mut needs.always);
             fields::add_kinds(&document, fields, &mut needs.kinds);
             let more = fields::images(file, &document, fields, &mut needs.fields);
             add_images(&mut found, more);

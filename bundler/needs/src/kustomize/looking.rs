@@ -3,7 +3,7 @@
 //! What comes in: the objects that are reached, patches, and what generators are given. What goes out: what was found in them, each once, up
 //! to a bound. It is pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
@@ -14,6 +14,7 @@ use super::{list, strings, text};
 use crate::fields::{self, Kinds, Seen};
 use crate::manifest::{self, is_kustomization};
 use crate::possible::{Possible, in_value, possible};
+use crate::pull_policy::always;
 
 /// Most that is kept of what looks like an image.
 pub(super) const MAX_FOUND: usize = 10_000;
@@ -25,6 +26,8 @@ pub(super) struct Looking<'a> {
     known: BTreeSet<(String, usize, String, String)>,
     /// The first that was not kept.
     pub(super) left_out: Option<Location>,
+    /// By file and place: a base is reached as often as it is named.
+    pub(super) always: BTreeMap<(String, usize), (String, Location)>,
     pub(super) seen: Seen,
     pub(super) kinds: Kinds,
 }
@@ -36,6 +39,7 @@ impl<'a> Looking<'a> {
             found: Vec::new(),
             known: BTreeSet::new(),
             left_out: None,
+            always: BTreeMap::new(),
             seen: Seen::new(),
             kinds: Kinds::new(),
         }
@@ -65,6 +69,13 @@ impl<'a> Looking<'a> {
         }
         let mut found: Vec<(_, Location)> = Vec::new();
         manifest::images(file, document, &mut found);
+        let mut pulled = Vec::new();
+        always(file, document, &mut pulled);
+        for (image, policy) in pulled {
+            let policy = at.cloned().unwrap_or(policy);
+            let key = (policy.file.name.clone(), policy.span.start);
+            self.always.entry(key).or_insert((image, policy));
+        }
         fields::add_kinds(document, self.fields, &mut self.kinds);
         let more = fields::images(file, document, self.fields, &mut self.seen);
         manifest::add_images(&mut found, more);

@@ -256,7 +256,7 @@ impl Reader<'_> {
             };
             let mut places = Vec::new();
             let texts = match setting {
-                Setting::Sources => self.sources(value),
+                Setting::Sources => self.sources(value, &mut places),
                 Setting::AllowHosts | Setting::RegistryMirrors => {
                     self.list(value, setting, &mut places)
                 }
@@ -383,7 +383,7 @@ impl Reader<'_> {
         }
     }
 
-    fn sources(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<String> {
+    fn sources(&mut self, value: &Spanned<DeValue<'_>>, places: &mut Vec<Location>) -> Vec<String> {
         let Some(table) = value.get_ref().as_table() else {
             let message = "`sources` is a table: `\"URL\" = \"DIR\"` below `[sources]`".to_owned();
             self.find(&value.span(), "project-value", message);
@@ -415,6 +415,7 @@ impl Reader<'_> {
                     continue;
                 }
                 texts.push(format!("{name}={}", dir.display()));
+                places.push(Location::new(&self.file, url.span()));
             }
         }
         texts

@@ -376,7 +376,7 @@ mod tests {
         assert!(refused(&[bundle("s-1", 3)]).is_ok());
         for bundles in [vec![], vec![bundle("s-1", 2)], vec![bundle("s-2", 3)]] {
             let error = refused(&bundles).unwrap_err();
-            assert_eq!(error.class(), FailureClass::Refused, "{error}");
+            assert_eq!(error.class(), FailureClass::Environment, "{error}");
             assert!(
                 error
                     .to_string()

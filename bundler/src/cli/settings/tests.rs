@@ -176,7 +176,7 @@ fn a_value_that_an_option_would_refuse_is_refused_where_it_is_written() {
         ),
         (
             "[sources]\n\"https://git.example/a\" = \"nowhere\"\n",
-            "outhaul.toml:1:2",
+            "outhaul.toml:2:1",
             "nowhere",
         ),
     ] {

@@ -45,6 +45,6 @@ mod tests {
             .iter()
             .map(|(image, at)| (image.as_str(), at.to_string()))
             .collect();
-        assert_eq!(found, [("r/a:1", "x.yaml:3:50".to_owned())]);
+        assert_eq!(found, [("r/a:1", "x.yaml:3:48".to_owned())]);
     }
 }

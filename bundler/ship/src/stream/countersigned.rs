@@ -12,9 +12,10 @@ use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
+use super::built::Built;
+use super::plan::StreamContents;
 use super::{
-    AwaitedSignature, Built, BundleRequest, ProduceError, Produced, ShippedError, StreamContents,
-    authenticated, shipped,
+    AwaitedSignature, BundleRequest, ProduceError, Produced, ShippedError, authenticated, shipped,
 };
 use crate::assemble::{UnsignedBundle, waiting};
 use outhaul_record::record::Record;

@@ -14,12 +14,12 @@ use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::Latest;
 
+use super::built::{Built, record_of};
 use super::elsewhere;
+use super::plan::StreamContents;
 use super::recording::{file_of, publish};
 use super::shelf::{self, Signed, StoredBundle};
-use super::{
-    Built, BundleRequest, ProduceError, Produced, StreamContents, authenticated, record_of, shipped,
-};
+use super::{BundleRequest, ProduceError, Produced, authenticated, shipped};
 use crate::deliver;
 use crate::deliver::published::{self, TimestampThere};
 use outhaul_attest::inspect::CheckOnly;

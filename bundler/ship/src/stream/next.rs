@@ -14,7 +14,7 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{BundleRequest, ProduceError, Produced, damaged, delivery_rules, shipped, stream};
+use super::{BundleRequest, ProduceError, Produced, damaged, delivery_rules, make, shipped};
 use crate::assemble::EncodedBefore;
 use crate::destination::{Committed, Destination};
 use outhaul_record::guard::Removal;
@@ -84,7 +84,7 @@ impl<'a> Destination for ToStream<'a> {
             made = Some(stage(
                 &cargo.looked_at(&platform.rendering.environment),
                 || {
-                    let made = stream(
+                    let made = make::make(
                         platform,
                         sound.fleet,
                         secret,

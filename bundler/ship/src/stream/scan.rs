@@ -15,8 +15,9 @@ use outhaul_load::program::{ProgramFault, Programs, run};
 use outhaul_plane::delivery::Delivery;
 use outhaul_signer::fleet::Fleet;
 
+use super::built::Built;
 use super::plan::StreamContents;
-use super::{Built, BundleRequest, PolicyViolation, ProduceError, delivery_rules};
+use super::{BundleRequest, PolicyViolation, ProduceError, delivery_rules};
 
 /// How long a scanner may take.
 const TIME_LIMIT: Duration = Duration::from_secs(30 * 60);

@@ -313,7 +313,7 @@ fn open(path: &Path) -> Result<File, DeliverError> {
     Ok(media::open_file(path)?)
 }
 
-pub(crate) fn io_error(
+pub fn io_error(
     doing: &'static str,
     path: &Path,
 ) -> impl FnOnce(io::Error) -> DeliverError + use<> {

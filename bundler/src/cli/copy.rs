@@ -1,8 +1,5 @@
 //! `outhaul copy`: the bundles that were signed last, once more, onto a stick that may be pulled out afterwards.
 
-use outhaul_kit::format_count::format_count;
-use outhaul_kit::interrupt;
-use outhaul_kit::text::json_path;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -10,16 +7,19 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::volume::MAX_PARITY_PARTS;
+use outhaul_copy::audience::{self, Audience, Standings};
+use outhaul_copy::copies::{self, CopyError, Kept, KeptBundle};
+use outhaul_copy::patches::Patching;
+use outhaul_copy::since::Earlier;
+use outhaul_copy::write::{self, FinishedCopy, Progress};
+use outhaul_copy::{others, volumes};
+use outhaul_kit::format_count::format_count;
+use outhaul_kit::text::json_path;
 use outhaul_promote::HubConnection;
 use outhaul_ship::stream;
-use outhaul_ship::stream::copies::{self, Copied, CopyError, Kept, KeptBundle};
-use outhaul_ship::stream::patches::Patching;
-use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
-use outhaul_ship::stream::volumes;
-
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
-use outhaul_sites::acknowledged::StreamStanding;
+use outhaul_sites::Sites;
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -28,7 +28,6 @@ use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
 
 mod known;
-mod others;
 mod words;
 
 use known::ReportSource;
@@ -112,91 +111,60 @@ impl Args {
         super::places::folder(&self.to)?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let Kept { bundles, mut lost } =
-            copies::kept_or_lost(&fleet, self.environment.as_deref(), &self.cluster_type)
-                .map_err(|error| Failure::of(&error))?;
+            copies::kept_or_lost(&fleet, self.environment.as_deref(), &self.cluster_type)?;
         // A stick that is not mounted is not made up.
         let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
         // Of all of them, before anything is written.
         let standings = self.standings(&fleet, &bundles)?;
-        let bundles = match self.sites.is_empty() {
-            true => bundles,
-            false => known::brought(bundles, &standings),
+        let earlier = self.earlier()?;
+        let audience = match (self.sites.is_empty(), earlier.as_slice()) {
+            (false, _) => Audience::Sites(&standings),
+            (true, []) => Audience::Everyone,
+            (true, earlier) => Audience::Since(earlier),
         };
-        let bases = self.bases(&fleet, &bundles, &standings)?;
-        let named = bundles.iter();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let now = jiff::Timestamp::now();
+        let cut = self.cut();
+        let planned = audience::planned(&fleet, bundles, audience, cut.is_some(), now)?;
+        for (stream, why) in &planned.unknown {
+            say(&format!("{stream}: {why}: the whole bundle is brought"));
+        }
+        let named = planned.copies.iter().map(|one| &one.bundle);
         let named = named.map(|one| (one.role().to_owned(), one.stream()));
         let outdated = say_outdated(&fleet, named)?;
-        if let Some(cut) = self.cut() {
-            volumes::check(&bundles, cut).map_err(|error| Failure::of(&error))?;
-        }
-        let mut done = Vec::new();
-        let _parts = interrupt::parts();
-        for (bundle, bases) in bundles.into_iter().zip(bases) {
-            if since::is_newest(&bundle, bases.as_deref()) {
-                say(&format!(
-                    "{}: number {} is the newest: a site that has it needs no copy; without `--since` it is copied whole",
-                    bundle.stream(),
-                    bundle.number
-                ));
-                continue;
-            }
-            let copied = match self.copy(&bundle, bases.as_deref()) {
-                // The others are none the worse for it.
-                Err(error) if error.is_of_the_fleets_copy() => {
-                    lost.push(*error);
-                    continue;
-                }
-                copied => copied.map_err(|error| Failure::of(&*error))?,
-            };
-            // Only what stays when the stick is pulled is named when the work is interrupted.
-            let _whole = interrupt::finishing();
-            media.sync().map_err(|error| Failure::file(&error))?;
-            for (copied, left_out) in copied {
-                if self.output == Output::Text {
-                    data(&words::line(&bundle, &copied, left_out.as_ref()));
-                    let others = left_out.as_ref().map(|left_out| left_out.others.as_slice());
-                    for line in words::others_lines(others.unwrap_or_default()) {
-                        data(&line);
-                    }
-                    if left_out.is_none() && bases.is_some() {
-                        say(&words::nothing_left_out(&bundle));
-                    }
-                }
-                interrupt::finished(format!(
-                    "{}: number {}, `{}`",
-                    bundle.stream(),
-                    bundle.number,
-                    copied.file.display()
-                ));
-                done.push((bundle.clone(), copied, left_out));
-            }
-        }
-        match done.is_empty() {
+        let patching = match (self.no_patches, self.twins) {
+            (true, _) => Patching::None,
+            (false, true) => Patching::Twins,
+            (false, false) => Patching::Exact,
+        };
+        let mut each = |progress: Progress<'_>| match progress {
+            Progress::UpToDate(bundle) => say(&words::up_to_date(bundle)),
+            Progress::Finished(one) => self.print(one),
+        };
+        let written = write::write(&planned.copies, &media, cut, patching, &mut each)?;
+        lost.extend(written.lost);
+        let files: BTreeSet<&Path> = written
+            .files
+            .iter()
+            .map(|one| one.copied.file.as_path())
+            .collect();
+        match files.is_empty() {
             true if lost.is_empty() => say("nothing was written: these sites have what there is"),
             true => {}
             false => {
-                let written = done.iter().map(|(_, copied, _)| copied.file.as_path());
-                let written: BTreeSet<&Path> = written.collect();
-                for line in others::unverified(&fleet, &media, &written)? {
+                let others = others::others(&fleet, &media, &files, now)?;
+                for line in words::other_bundles(&others, &self.to) {
                     say(&line);
                 }
-                say(&removable(&self.to, written.len()));
+                say(&removable(&self.to, files.len()));
             }
         }
         if self.output == Output::Json {
-            let copied = done.iter().map(|(bundle, copied, left_out)| {
-                let left_out = left_out.as_ref().map(|left_out| {
-                    json!({
-                        "since": left_out.numbers, "blobs": left_out.blobs, "bytes": left_out.bytes,
-                        "others": left_out.others.iter().map(words::other_json).collect::<Vec<_>>(),
-                    })
-                });
-                json!({
-                    "environment": bundle.environment, "cluster_type": bundle.cluster_type,
-                    "number": bundle.number, "file": json_path(&copied.file), "bytes": copied.bytes,
-                    "written": copied.written, "left_out": left_out, "outdated": outdated.get(bundle.role()),
-                })
-            });
+            let copied = written.files.iter();
+            let copied = copied.map(|one| words::json(one, outdated.get(one.bundle.role())));
             let sites = standings.values().flat_map(|standing| &standing.sites);
             let sites: Vec<_> = sites
                 .map(|one| json!({ "site": one.site, "runs": one.runs, "note": one.to_string() }))
@@ -205,12 +173,13 @@ impl Args {
                 "to": json_path(&self.to), "copied": copied.collect::<Vec<_>>(), "sites": sites,
             }))?;
         }
-        not_copied(&lost, done.len())
+        not_copied(&lost, written.files.len())
     }
 
     /// Refuses twins in a copy that has all layers.
     fn check_twins(&self) -> Result<(), Failure> {
-        if !self.twins || self.is_since() || !self.sites.is_empty() {
+        let is_since = !self.since.is_empty() || !self.since_file.is_empty();
+        if !self.twins || is_since || !self.sites.is_empty() {
             return Ok(());
         }
         let text = "`--twins` applies to a copy for sites that have an earlier bundle; a whole bundle has all layers";
@@ -218,19 +187,10 @@ impl Args {
         Err(Failure::say(2, text).help(help))
     }
 
-    /// Whether something is to be left out.
-    fn is_since(&self) -> bool {
-        !self.since.is_empty() || !self.since_file.is_empty()
-    }
-
     /// What the named sites have, by the role of their stream; empty when none is named.
-    fn standings(
-        &self,
-        fleet: &Fleet,
-        bundles: &[KeptBundle],
-    ) -> Result<BTreeMap<String, StreamStanding>, Failure> {
+    fn standings(&self, fleet: &Fleet, bundles: &[KeptBundle]) -> Result<Standings, Failure> {
         if self.sites.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(Standings::new());
         }
         let reports = match (self.ask_hub, &self.hub, self.reports.as_slice()) {
             (true, Some(url), _) => ReportSource::Hub(HubConnection {
@@ -246,7 +206,8 @@ impl Args {
             (false, _, []) => ReportSource::Files(std::slice::from_ref(&self.to)),
             (false, _, named) => ReportSource::Files(named),
         };
-        let standings = known::of(fleet, bundles, &self.sites, reports)?;
+        let read = |sites: &Sites<'_>| known::seen(sites, &self.sites, reports);
+        let standings = audience::standings(fleet, bundles, &self.sites, read)?;
         let sites = standings.values().flat_map(|standing| &standing.sites);
         for site in sites {
             say(&site.to_string());
@@ -254,49 +215,13 @@ impl Args {
         Ok(standings)
     }
 
-    /// Of each bundle what its sites have; `None` where nothing is to be left out.
-    fn bases(
-        &self,
-        fleet: &Fleet,
-        bundles: &[KeptBundle],
-        standings: &BTreeMap<String, StreamStanding>,
-    ) -> Result<Vec<Option<Vec<Has>>>, Failure> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the edge of the program: all below is given the time"
-        )]
-        let now = jiff::Timestamp::now();
-        if !self.sites.is_empty() {
-            let root = fleet.root_bytes().map_err(fleet_failure)?;
-            let of = |bundle: &KeptBundle| {
-                let standing = standings.get(bundle.role());
-                let known = standing.and_then(|standing| standing.bases.as_deref());
-                let found = since::reported(fleet, bundle, known, (root.as_slice(), now));
-                if let Some(error) = found.unknown {
-                    say(&format!(
-                        "{}: {error}: the whole bundle is brought",
-                        bundle.stream()
-                    ));
-                }
-                found.bases
-            };
-            return Ok(bundles.iter().map(of).collect());
-        }
-        if !self.is_since() {
-            return Ok(vec![None; bundles.len()]);
-        }
+    /// The earlier bundles that are named.
+    fn earlier(&self) -> Result<Vec<Earlier>, Failure> {
         for file in &self.since_file {
             foreign::refuse_other_file(file)?;
         }
         let files = self.since_file.iter().cloned().map(Earlier::File);
-        let earlier: Vec<Earlier> = self.since.iter().cloned().chain(files).collect();
-        let root = fleet.root_bytes().map_err(fleet_failure)?;
-        let trust = (root.as_slice(), now);
-        let of = |bundle| match since::bases(fleet, bundle, &earlier, trust) {
-            Ok(bases) => Ok(Some(bases)),
-            Err(error) => Err(Failure::of(&error)),
-        };
-        bundles.iter().map(of).collect()
+        Ok(self.since.iter().cloned().chain(files).collect())
     }
 
     fn cut(&self) -> Option<volumes::Cut<'_>> {
@@ -308,28 +233,25 @@ impl Args {
         })
     }
 
-    fn copy(
-        &self,
-        bundle: &KeptBundle,
-        bases: Option<&[Has]>,
-    ) -> Result<Vec<(Copied, Option<LeftOut>)>, Box<CopyError>> {
-        if let Some(bases) = bases {
-            return Ok(vec![since::copy(
-                bundle,
-                &self.to,
-                bases,
-                match (self.no_patches, self.twins) {
-                    (true, _) => Patching::None,
-                    (false, true) => Patching::Twins,
-                    (false, false) => Patching::Exact,
-                },
-            )?]);
+    fn print(&self, one: &FinishedCopy) {
+        if self.output != Output::Text {
+            return;
         }
-        let copied = match self.cut() {
-            None => bundle.copy(&self.to).map(|copied| vec![copied]),
-            Some(cut) => volumes::copy(bundle, &self.to, cut),
-        };
-        Ok(copied?.into_iter().map(|copied| (copied, None)).collect())
+        data(&words::line(one));
+        let others = one.left_out.as_ref();
+        let others = others.map(|left_out| left_out.others.as_slice());
+        for line in words::others_lines(others.unwrap_or_default()) {
+            data(&line);
+        }
+        if one.left_out.is_none() && one.is_since {
+            say(&words::nothing_left_out(&one.bundle));
+        }
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        Self::of(&error)
     }
 }
 

@@ -13,12 +13,9 @@ use outhaul_control::ControlPlane;
 use outhaul_kit::media::Media;
 use outhaul_signer::fleet::Fleet;
 
+use outhaul_copy::copies::{self, CopyError, KeptBundle};
 use outhaul_ship::deliver::published;
-use outhaul_ship::stream::{
-    self,
-    copies::{self, CopyError, KeptBundle},
-    elsewhere,
-};
+use outhaul_ship::stream::{self, elsewhere};
 
 use super::config::{BundleConfig, EnvironmentConfig};
 

@@ -12,7 +12,7 @@ use rules::{OUTSIDE_THE_CENTRE, RULES};
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 26] = [
+const CENTRE: [&str; 27] = [
     "git2",
     "gix",
     "gtmpl",
@@ -23,6 +23,7 @@ const CENTRE: [&str; 26] = [
     "outhaul-blame",
     "outhaul-check",
     "outhaul-control",
+    "outhaul-copy",
     "outhaul-cosign",
     "outhaul-diff",
     "outhaul-git",

@@ -14,7 +14,7 @@ use outhaul_signer::publish::SignRequest;
 use super::plan::StreamContents;
 use super::shelf::{self, StoredBundle};
 use super::signing::Signed;
-use super::{BundleRequest, ProduceError, Produced, copies, countersigned, shipped, since};
+use super::{BundleRequest, ProduceError, Produced, blob_record, countersigned, shipped};
 use crate::assemble::UnsignedBundle;
 use crate::deliver::{self, DeliverError, published};
 use outhaul_record::record::Record;
@@ -28,7 +28,7 @@ pub(super) fn file_of(
 ) -> PathBuf {
     request
         .out
-        .join(copies::file_name(environment, cluster_type, number))
+        .join(shelf::file_name(environment, cluster_type, number))
 }
 
 /// Refuses a place that cannot hold a bundle, before its number is signed.
@@ -98,7 +98,7 @@ pub(super) fn ship(
     }
     interrupt::here();
     let recorded = || -> Result<(), ProduceError> {
-        since::remember(fleet.folder(), role);
+        blob_record::remember(fleet.folder(), role);
         kept.write(fleet.folder(), role)
             .map_err(ProduceError::Keep)?;
         countersigned::forget_before(fleet, role, number + 1)?;

@@ -13,6 +13,8 @@ use outhaul_attest::inspect;
 use outhaul_bundle::Digest;
 use outhaul_bundle::Index;
 use outhaul_bundle::digest::HashingReader;
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::BundleReader;
 use outhaul_signer::durable::{self, FileError, SECRET_MODE};
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Latest;
@@ -26,7 +28,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// What the kept bundle is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StoredBundle {
+pub struct StoredBundle {
     format: String,
     number: u64,
     /// Digest of what it holds and for whom, before it was sealed: equal for equal content.
@@ -53,7 +55,7 @@ impl StoredBundle {
     ///
     /// # Errors
     /// [`FileError`] when what is there is not a file, or cannot be read.
-    pub(super) fn read(fleet: &Path, role: &str) -> Result<Option<Self>, FileError> {
+    pub fn read(fleet: &Path, role: &str) -> Result<Option<Self>, FileError> {
         let bytes = durable::read_if_present(&record(fleet, role), MAX_BYTES)?;
         let kept = bytes.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
         Ok(kept.filter(|kept| kept.format == FORMAT))
@@ -87,12 +89,12 @@ impl StoredBundle {
     }
 
     /// The number of the kept bundle.
-    pub(super) fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.number
     }
 
     /// The digest of the kept bundle's file.
-    pub(super) fn file(&self) -> Digest {
+    pub fn file(&self) -> Digest {
         self.file
     }
 
@@ -129,7 +131,7 @@ impl StoredBundle {
 
 /// What the last bundle of a stream was signed as: no record beside it counts where the two differ.
 #[derive(Debug, Clone)]
-pub(super) struct Signed {
+pub struct Signed {
     root: Vec<u8>,
     index: Digest,
 }
@@ -139,7 +141,7 @@ impl Signed {
     ///
     /// # Errors
     /// [`FleetError`] when the fleet's root metadata cannot be read.
-    pub(super) fn of(fleet: &Fleet, latest: &Latest) -> Result<Self, FleetError> {
+    pub fn of(fleet: &Fleet, latest: &Latest) -> Result<Self, FleetError> {
         Ok(Self {
             root: fleet.root_bytes()?,
             index: Digest::from_bytes(latest.index),
@@ -147,13 +149,13 @@ impl Signed {
     }
 
     /// The digest of the file at `path`, when it is what was signed.
-    pub(super) fn file(&self, path: &Path) -> Option<Digest> {
+    pub fn file(&self, path: &Path) -> Option<Digest> {
         let file = durable::open_file(path).ok()?;
         self.digest(file).map(|(digest, _)| digest)
     }
 
     /// The digest and size of what lies at `path`, as the medium gives it back, when it is what was signed.
-    pub(super) fn there(&self, path: &Path) -> Option<(Digest, u64)> {
+    pub fn there(&self, path: &Path) -> Option<(Digest, u64)> {
         medium::found(path, |file| self.digest(file))
     }
 
@@ -175,8 +177,23 @@ impl Signed {
     }
 }
 
+/// The name of a bundle's file, where it is not kept but travels.
+pub fn file_name(environment: &str, cluster_type: &str, number: u64) -> String {
+    format!("{environment}-{cluster_type}-{number}.outhaul")
+}
+
+/// The index of the bundle at `path`; `None` when there is none that can be read. Nothing but its digests is compared.
+pub fn index_of(path: &Path) -> Option<Index> {
+    let file = durable::open_file(path).ok()?;
+    let mut reader = BundleReader::new(file, Limits::default());
+    let metadata = reader.read_metadata().ok()?;
+    let named = inspect::index_named(&metadata).ok()?;
+    let (index, _) = reader.read_index(&named).ok()?;
+    Some(index)
+}
+
 /// Where the bundle `number` of `role` is kept.
-pub(super) fn bundle(fleet: &Path, role: &str, number: u64) -> PathBuf {
+pub fn bundle(fleet: &Path, role: &str, number: u64) -> PathBuf {
     folder(fleet).join(format!("{role}.{number}.outhaul"))
 }
 

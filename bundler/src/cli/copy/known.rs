@@ -1,17 +1,11 @@
-//! Where the reports are that say what single sites have already.
+//! The reports that say what single sites have already, from where a person said that they are.
 //!
-//! What comes in: names of sites, and files or a hub as they were named. What goes out: what those sites have of each bundle, as
-//! [`outhaul_sites::acknowledged`] decides. It decides nothing itself.
+//! What comes in: names of sites, and files or a hub. What goes out: what was read of their reports. It decides nothing, and writes nothing.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_promote::HubConnection;
-use outhaul_ship::stream::copies::KeptBundle;
-use outhaul_ship::stream::since;
-use outhaul_signer::fleet::Fleet;
-use outhaul_sites::acknowledged::{CopiedBundle, StreamStanding, followers};
 use outhaul_sites::{Seen, Sites};
 
 use crate::cli::failure::Failure;
@@ -26,16 +20,12 @@ pub(super) enum ReportSource<'s> {
     Hub(HubConnection<'s>),
 }
 
-/// The named sites that follow the streams of `bundles`, and what they have of them, by role.
-pub(super) fn of(
-    fleet: &Fleet,
-    bundles: &[KeptBundle],
+/// What the reports of the sites `names` say.
+pub(super) fn seen(
+    sites: &Sites<'_>,
     names: &[Name],
     reports: ReportSource<'_>,
-) -> Result<BTreeMap<String, StreamStanding>, Failure> {
-    let sites = Sites::of(fleet);
-    let roles: Vec<&str> = bundles.iter().map(KeptBundle::role).collect();
-    let followers = followers(&sites, &roles, names).map_err(|error| Failure::of(&error))?;
+) -> Result<Seen, Failure> {
     let mut seen = Seen::default();
     match reports {
         ReportSource::Files(paths) => {
@@ -56,29 +46,5 @@ pub(super) fn of(
             }
         }
     }
-    let mut standings = BTreeMap::new();
-    for bundle in bundles.iter().filter(|one| followers.follow(one.role())) {
-        let copied = CopiedBundle {
-            role: bundle.role(),
-            stream: bundle.stream(),
-            number: bundle.number,
-            sealed_for: since::sealed_for(bundle).map_err(|error| Failure::of(&error))?,
-        };
-        let standing = followers.standing(&copied, &seen);
-        let standing = standing.map_err(|error| Failure::of(&error))?;
-        standings.insert(bundle.role().to_owned(), standing);
-    }
-    Ok(standings)
-}
-
-/// The bundles that a named site does not run yet.
-pub(super) fn brought(
-    bundles: Vec<KeptBundle>,
-    standings: &BTreeMap<String, StreamStanding>,
-) -> Vec<KeptBundle> {
-    let is_brought = |bundle: &KeptBundle| {
-        let standing = standings.get(bundle.role());
-        standing.is_some_and(|standing| !standing.is_there)
-    };
-    bundles.into_iter().filter(is_brought).collect()
+    Ok(seen)
 }

@@ -2,16 +2,21 @@
 //!
 //! What comes in: a bundle, the file that was written of it, and how its blobs travel. What goes out: lines. It writes nothing.
 
+use std::path::Path;
+
+use outhaul_copy::copies::KeptBundle;
+use outhaul_copy::others::OtherBundles;
+use outhaul_copy::patches::{How, Travels};
+use outhaul_copy::write::FinishedCopy;
 use outhaul_kit::format_count::format_count;
-use outhaul_ship::stream::copies::{Copied, KeptBundle};
-use outhaul_ship::stream::patches::{How, Travels};
-use outhaul_ship::stream::since::LeftOut;
-use serde_json::json;
+use outhaul_kit::text::json_path;
+use serde_json::{Value, json};
 
 /// Blobs of which a line says how they travel.
 const MAX_NAMED: usize = 20;
 
-pub(super) fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> String {
+pub(super) fn line(one: &FinishedCopy) -> String {
+    let (bundle, copied, left_out) = (&one.bundle, &one.copied, one.left_out.as_ref());
     let only_for = left_out.map_or_else(String::new, |left_out| {
         let numbers: Vec<String> = left_out.numbers.iter().map(ToString::to_string).collect();
         format!(
@@ -82,7 +87,7 @@ pub(super) fn others_lines(others: &[Travels]) -> Vec<String> {
     lines
 }
 
-pub(super) fn other_json(other: &Travels) -> serde_json::Value {
+fn other_json(other: &Travels) -> Value {
     let (how, bytes, method, why) = match &other.how {
         How::Patch { bytes, method } => ("patch", *bytes, Some(method.word()), None),
         How::Twin { bytes, why } => ("twin", *bytes, None, Some(why)),
@@ -92,6 +97,51 @@ pub(super) fn other_json(other: &Travels) -> serde_json::Value {
         "name": other.name, "blob": other.blob.to_string(), "whole_bytes": other.bytes, "how": how,
         "bytes": bytes, "method": method, "why": why,
     })
+}
+
+/// One file, for programs.
+pub(super) fn json(one: &FinishedCopy, outdated: Option<&String>) -> Value {
+    let (bundle, copied) = (&one.bundle, &one.copied);
+    let left_out = one.left_out.as_ref().map(|left_out| {
+        json!({
+            "since": left_out.numbers, "blobs": left_out.blobs, "bytes": left_out.bytes,
+            "others": left_out.others.iter().map(other_json).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "environment": bundle.environment, "cluster_type": bundle.cluster_type,
+        "number": bundle.number, "file": json_path(&copied.file), "bytes": copied.bytes,
+        "written": copied.written, "left_out": left_out, "outdated": outdated,
+    })
+}
+
+/// A line for each other bundle on the medium `to` that does not verify.
+pub(super) fn other_bundles(others: &OtherBundles, to: &Path) -> Vec<String> {
+    let unverified = others.unverified.iter();
+    let mut lines: Vec<String> = unverified
+        .map(|(path, problem)| {
+            format!(
+                "`{}` lies there as well, was not written now, and does not verify: {problem}",
+                path.display()
+            )
+        })
+        .collect();
+    if others.incomplete {
+        lines.push(format!(
+            "`{}` holds more than was read: what else lies there was not checked",
+            to.display()
+        ));
+    }
+    lines
+}
+
+/// Why nothing is copied of a bundle.
+pub(super) fn up_to_date(bundle: &KeptBundle) -> String {
+    format!(
+        "{}: number {} is the newest: a site that has it needs no copy; without `--since` it is copied whole",
+        bundle.stream(),
+        bundle.number
+    )
 }
 
 /// Why a copy is whole though something was to be left out.

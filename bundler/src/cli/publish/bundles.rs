@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_copy::copies;
 use outhaul_kit::format_count::format_count;
 use outhaul_publish::s3::{Credentials, PartSizes, S3, Settings};
 use outhaul_publish::{
@@ -14,7 +15,6 @@ use outhaul_publish::{
     WebFolder, oci, publish,
 };
 use outhaul_registry::ImageReference;
-use outhaul_ship::stream::copies;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::published::PublishedElsewhere;

@@ -9,8 +9,8 @@ use outhaul_kit::text::json_path;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_copy::copies;
 use outhaul_kit::media::{Media, read_file};
-use outhaul_ship::stream::copies;
 use outhaul_signer::durable::{self, PUBLIC_MODE, SECRET_MODE};
 use outhaul_signer::enrol::{Kit, MAX_KIT_BYTES};
 use outhaul_signer::fleet::Fleet;

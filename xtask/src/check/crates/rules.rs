@@ -194,6 +194,15 @@ pub(super) const RULES: &[Rule] = &[
         why: "who ships opens no connection but git's: forges and hubs are asked by the program",
     },
     Rule {
+        member: "outhaul-copy",
+        never: &[
+            SERVERS_AND_STORES,
+            &["outhaul-promote", "outhaul-registry", "outhaul-remote"],
+            PROGRAMS,
+        ],
+        why: "who copies what was signed asks nobody: reports of sites are read by the program",
+    },
+    Rule {
         member: "outhaul-registry",
         never: &[
             &[

@@ -21,8 +21,8 @@ use outhaul_kit::{durable, media::Media};
 use outhaul_parity::ParityError;
 
 use super::copies::{Copied, CopyError, KeptBundle};
-use crate::deliver::{DeliverError, medium};
 use outhaul_attest::inspect::{self, InspectError};
+use outhaul_ship::deliver::{DeliverError, medium};
 
 mod parity;
 
@@ -109,7 +109,10 @@ fn write_all(
 ///
 /// # Errors
 /// [`CopyError::Cut`] of the first that cannot be, or [`CopyError`] of one that cannot be read.
-pub fn check(bundles: &[KeptBundle], cut: Cut<'_>) -> Result<(), CopyError> {
+pub fn check<'b>(
+    bundles: impl Iterator<Item = &'b KeptBundle>,
+    cut: Cut<'_>,
+) -> Result<(), CopyError> {
     let mut failed = None;
     let mut needed = 0;
     for bundle in bundles {

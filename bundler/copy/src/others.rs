@@ -1,19 +1,20 @@
 //! Bundles that lie where bundles were copied to, and are not of this fleet or not whole.
 //!
-//! What comes in: the fleet, the medium, and what was written to it. What goes out: a line for each other file there that is called a
+//! What comes in: the fleet, the medium, and what was written to it. What goes out: each other file there that is called a
 //! bundle and does not verify. A site refuses it as well; whoever carries the stick reads here that it is there. Nothing is removed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use outhaul_attest::inspect;
 use outhaul_kit::media::{Bounds, Media, is_named};
 use outhaul_kit::text;
+use outhaul_ship::deliver::DeliverError;
 use outhaul_signer::fleet::Fleet;
 
-use crate::cli::failure::Failure;
-use crate::cli::key::fleet_failure;
+use crate::copies::CopyError;
 
 /// What is looked at on a medium.
 const BOUNDS: Bounds = Bounds {
@@ -22,23 +23,29 @@ const BOUNDS: Bounds = Bounds {
     kept: 100,
 };
 
-/// A line for each bundle on `media` that is not one of `written` and does not verify by the root of `fleet`.
-pub(super) fn unverified(
+/// Other bundles of a medium.
+#[derive(Debug)]
+pub struct OtherBundles {
+    /// Those that do not verify, and why.
+    pub unverified: Vec<(PathBuf, String)>,
+    /// Whether the medium holds more than was looked at.
+    pub incomplete: bool,
+}
+
+/// The bundles on `media` that are none of `written` and do not verify by the root of `fleet`, at `now`.
+///
+/// # Errors
+/// [`CopyError`] when the fleet's root or the medium cannot be read.
+pub fn others(
     fleet: &Fleet,
     media: &Media,
     written: &BTreeSet<&Path>,
-) -> Result<Vec<String>, Failure> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the edge of the program: all below is given the time"
-    )]
-    let now = jiff::Timestamp::now();
-    let root = fleet.newest_root_bytes().map_err(fleet_failure)?;
+    now: Timestamp,
+) -> Result<OtherBundles, CopyError> {
+    let root = fleet.newest_root_bytes()?;
     let is_bundle = |name: &OsStr| is_named(Path::new(name), "outhaul");
-    let found = media
-        .files(BOUNDS, is_bundle)
-        .map_err(|error| Failure::file(&error))?;
-    let mut lines = Vec::new();
+    let found = media.files(BOUNDS, is_bundle).map_err(DeliverError::from)?;
+    let mut unverified = Vec::new();
     for file in &found.files {
         let path = media.path().join(file);
         if written.contains(path.as_path()) {
@@ -53,16 +60,10 @@ pub(super) fn unverified(
             },
             Err(problem) => problem,
         };
-        lines.push(format!(
-            "`{}` lies there as well, was not written now, and does not verify: {problem}",
-            path.display()
-        ));
+        unverified.push((path, problem));
     }
-    if found.incomplete {
-        lines.push(format!(
-            "`{}` holds more than was read: what else lies there was not checked",
-            media.path().display()
-        ));
-    }
-    Ok(lines)
+    Ok(OtherBundles {
+        unverified,
+        incomplete: found.incomplete,
+    })
 }

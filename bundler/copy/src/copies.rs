@@ -8,16 +8,15 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::limits::Limits;
-use outhaul_bundle::read::BundleReader;
 use outhaul_bundle::volume::VolumeError;
 use outhaul_parity::ParityError;
-use outhaul_signer::durable::{self, FileError};
+use outhaul_signer::durable::FileError;
 use outhaul_signer::fleet::{Fleet, FleetError, StreamSettings};
 
-use super::shelf::{self, Signed, StoredBundle};
-use crate::deliver::{self, DeliverError};
-use outhaul_attest::inspect::{self, InspectError};
+use outhaul_attest::inspect::InspectError;
+use outhaul_ship::deliver::{self, DeliverError};
+use outhaul_ship::stream::shelf::{self, Signed, StoredBundle};
+use outhaul_sites::acknowledged::AcknowledgedError;
 
 /// A bundle that the fleet keeps.
 #[derive(Debug, Clone)]
@@ -208,6 +207,9 @@ pub enum CopyError {
         /// Why.
         source: FileError,
     },
+    /// For the sites that were named nothing can be copied.
+    #[error(transparent)]
+    Sites(#[from] AcknowledgedError),
     /// What the fleet has signed cannot be known.
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -238,7 +240,7 @@ impl KeptBundle {
 
     /// The name that it has on a stick.
     pub fn file_name(&self) -> String {
-        file_name(&self.environment, &self.cluster_type, self.number)
+        shelf::file_name(&self.environment, &self.cluster_type, self.number)
     }
 
     /// Puts it into `folder`.
@@ -295,11 +297,6 @@ impl KeptBundle {
     }
 }
 
-/// The name of a bundle's file.
-pub(super) fn file_name(environment: &str, cluster_type: &str, number: u64) -> String {
-    format!("{environment}-{cluster_type}-{number}.outhaul")
-}
-
 /// What the fleet keeps, and what it has signed and lost.
 #[derive(Debug)]
 pub struct Kept {
@@ -348,7 +345,8 @@ fn last_of(
         });
     };
     let path = shelf::bundle(fleet.folder(), role, latest.number);
-    if index_of(&path).is_none_or(|index| *index.as_bytes() != latest.index) {
+    let index = shelf::index_of(&path).map(|index| Digest::of(&index.to_bytes()));
+    if index.is_none_or(|index| *index.as_bytes() != latest.index) {
         return Err(CopyError::Changed {
             stream: name,
             number: latest.number,
@@ -364,16 +362,6 @@ fn last_of(
         file: kept.file(),
         signed: Signed::of(fleet, &latest)?,
     }))
-}
-
-/// The digest of a bundle's index; `None` when there is none.
-fn index_of(path: &Path) -> Option<Digest> {
-    let file = durable::open_file(path).ok()?;
-    let mut reader = BundleReader::new(file, Limits::default());
-    let metadata = reader.read_metadata().ok()?;
-    let named = inspect::index_named(&metadata).ok()?;
-    let (_, bytes) = reader.read_index(&named).ok()?;
-    Some(Digest::of(&bytes))
 }
 
 /// What the fleet keeps of `environment` and of `cluster_types`; of all where nothing is said. Of a stream that has lost its last

@@ -15,7 +15,7 @@ use outhaul_kit::media::Media;
 use outhaul_parity::{BlobBytes, ParityError, encode};
 
 use super::{Piece, Placed, ReadableBundle};
-use crate::deliver::{DeliverError, io_error, medium};
+use outhaul_ship::deliver::{DeliverError, io_error, medium};
 
 /// `stage-press-3.1of2.parity`: no name of a bundle, so that agents which know no parity leave it alone.
 pub(super) fn name(bundle: &str, parity: &Parity) -> String {

@@ -52,6 +52,14 @@ pub const MAX_TEXT: u64 = 64;
 /// Bytes copied at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// Bytes of a patch that [`makes_twin`] reads.
+pub const KIND_BYTES: usize = MAGIC.len();
+
+/// Whether a patch with these first bytes makes the uncompressed archive of a layer, in place of the layer: a twin.
+pub fn makes_twin(start: &[u8]) -> bool {
+    start.starts_with(&TWIN_MAGIC)
+}
+
 /// Compares a patch with the digest that it states of all that follows it, while it streams past.
 #[derive(Debug, Default)]
 pub(crate) struct SelfCheck {

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use outhaul_bundle::decode::{self, InMemory};
 use outhaul_bundle::index::{Blob, Content, Index};
 use outhaul_bundle::limits::Limits;
+use outhaul_bundle::patch;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::{Digest, Parity, Volume, digest::DigestError};
 use outhaul_kit::failure::{Classified, FailureClass};
@@ -31,6 +32,8 @@ pub struct Inspection {
     pub volume: Option<Volume>,
     /// Which parity part it is, of which lost parts are made again; it holds no blob.
     pub parity: Option<Parity>,
+    /// How many layers it carries as patches of twins, their uncompressed archives: only a site that brings images into containerd takes it.
+    pub twins: usize,
     /// Bytes of the whole file.
     pub bytes: u64,
     /// The images whose signatures were verified when it was made; `None` where its provenance cannot be read: it is sealed, or in another
@@ -172,12 +175,13 @@ pub fn inspect(
     };
     let volume = reader.read_volume(&index)?;
     let parity = reader.read_parity(&index)?;
-    let mut provenance = ProvenanceOf::new(&index);
+    let mut blobs = BlobCheck::new(&index);
     match &parity {
         Some(_) => reader.read_parity_bytes(&index, &mut io::sink())?,
-        None => reader.read_blobs(&index, &mut provenance)?,
+        None => reader.read_blobs(&index, &mut blobs)?,
     }
-    let verified = provenance.verified();
+    let twins = blobs.twins;
+    let verified = blobs.verified();
     let metadata = parsed
         .into_iter()
         .map(|(file, envelope)| MetadataFile {
@@ -195,6 +199,7 @@ pub fn inspect(
         index,
         volume,
         parity,
+        twins,
         bytes: reader.offset(),
         verified,
         metadata,
@@ -267,14 +272,17 @@ fn index_target(parsed: &[(String, Envelope)]) -> Result<(String, Content), Insp
 /// Largest blob, and largest text, in which provenance is looked for, in bytes.
 const MAX_PROVENANCE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Checks every blob, and keeps the provenance.
-struct ProvenanceOf {
+/// Checks every blob, keeps the provenance, and counts twins.
+struct BlobCheck {
     digest: Option<Digest>,
     open: Option<Vec<u8>>,
     found: InMemory<Digest>,
+    /// The first bytes of the patch that is read.
+    patch: Vec<u8>,
+    twins: usize,
 }
 
-impl ProvenanceOf {
+impl BlobCheck {
     fn new(index: &Index) -> Self {
         let mut attestations = index.attestations.iter();
         let file = attestations.find(|file| file.path.as_str() == PROVENANCE);
@@ -282,6 +290,8 @@ impl ProvenanceOf {
             digest: file.map(|file| file.content),
             open: None,
             found: InMemory::default(),
+            patch: Vec::new(),
+            twins: 0,
         }
     }
 
@@ -292,7 +302,7 @@ impl ProvenanceOf {
     }
 }
 
-impl BlobSink for ProvenanceOf {
+impl BlobSink for BlobCheck {
     fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
         let mut contents = blob.contents.iter();
         let has_it = contents.any(|content| Some(content.digest) == self.digest);
@@ -322,7 +332,28 @@ impl BlobSink for ProvenanceOf {
     }
 
     fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
-        Ok(None)
+        self.patch.clear();
+        Ok(Some(Box::new(FirstBytes(&mut self.patch))))
+    }
+
+    fn commit_patch(&mut self, _: &Blob) -> io::Result<()> {
+        self.twins += usize::from(patch::makes_twin(&self.patch));
+        Ok(())
+    }
+}
+
+/// Keeps as many bytes of a patch as tell its kind.
+struct FirstBytes<'a>(&'a mut Vec<u8>);
+
+impl Write for FirstBytes<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let missing = patch::KIND_BYTES.saturating_sub(self.0.len());
+        self.0.extend(bytes.iter().take(missing));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -348,6 +379,8 @@ impl BlobSink for CheckOnly {
 
 #[cfg(test)]
 mod tests {
+    use outhaul_bundle::index::Encoding;
+
     use super::*;
 
     #[test]
@@ -373,5 +406,33 @@ mod tests {
             root,
             Timestamp::UNIX_EPOCH
         ));
+    }
+
+    #[test]
+    fn a_patch_that_makes_a_twin_is_known_by_its_first_bytes() {
+        let blob = Blob {
+            digest: Digest::of(b"layer"),
+            size: 5,
+            encoding: Encoding::Identity,
+            contents: Vec::new(),
+            sealed: None,
+        };
+        let mut check = BlobCheck {
+            digest: None,
+            open: None,
+            found: InMemory::default(),
+            patch: Vec::new(),
+            twins: 0,
+        };
+        for start in ["outhaul patch 1\n", "outhaul patch 2\n", "outhaul pat"] {
+            let mut out = check.begin_patch(&blob, 40).unwrap().unwrap();
+            // However the reader parts it.
+            for byte in start.bytes().chain(*b"and what follows") {
+                out.write_all(&[byte]).unwrap();
+            }
+            drop(out);
+            check.commit_patch(&blob).unwrap();
+        }
+        assert_eq!(check.twins, 1);
     }
 }

@@ -17,7 +17,7 @@ use outhaul_kit::media;
 use outhaul_signer::fleet::Fleet;
 
 use super::copies::{Copied, CopyError, KeptBundle};
-use super::patches::{Patches, Patching, Travels};
+use super::patches::{How, Patches, Patching, Travels};
 use super::volumes::{ReadableBundle, open};
 use outhaul_attest::inspect::{self, InspectError};
 use outhaul_ship::deliver::{self, DeliverError};
@@ -97,6 +97,14 @@ pub struct LeftOut {
     pub others: Vec<Travels>,
 }
 
+impl LeftOut {
+    /// How many layers travel as twins: only sites that bring images into containerd take such a copy.
+    pub fn twins(&self) -> usize {
+        let is_twin = |one: &&Travels| matches!(one.how, How::Twin { .. });
+        self.others.iter().filter(is_twin).count()
+    }
+}
+
 /// What each of `earlier` has of `bundle`'s stream. The file of one is verified by `trust`: the fleet's root metadata and
 /// the time.
 ///
@@ -161,7 +169,7 @@ pub fn copy(
     let Some(volume) = Volume::since_with(&opened.index, &named, &patches.sizes()) else {
         return Ok((bundle.copy(folder)?, None));
     };
-    let file = folder.join(name(&bundle.file_name(), &volume));
+    let file = folder.join(name(&bundle.file_name(), &volume, patching));
     let left_out = volume.left_out(&opened.index);
     let left_out = LeftOut {
         numbers: volume.bases().iter().map(|base| base.number).collect(),
@@ -256,13 +264,51 @@ fn of_file(
     Ok(BlobRecord::of(&found.index, digest))
 }
 
-/// `stage-press-7.since5.outhaul`, `stage-press-7.since3and5.outhaul`
-fn name(bundle: &str, volume: &Volume) -> String {
+/// `stage-press-7.since5.outhaul`, `stage-press-7.since3and5.outhaul`; with twins `stage-press-7.since5.twins.outhaul`, as both may be needed on
+/// one medium: not every site takes the second.
+fn name(bundle: &str, volume: &Volume, patching: Patching) -> String {
     let stem = bundle.strip_suffix(".outhaul").unwrap_or(bundle);
     let numbers: Vec<String> = volume
         .bases()
         .iter()
         .map(|base| base.number.to_string())
         .collect();
-    format!("{stem}.since{}.outhaul", numbers.join("and"))
+    let twins = match patching {
+        Patching::Twins => ".twins",
+        Patching::Exact | Patching::None => "",
+    };
+    format!("{stem}.since{}{twins}.outhaul", numbers.join("and"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_that_travel_as_twins_are_counted() {
+        let travels = |how| Travels {
+            name: "layer".to_owned(),
+            blob: Digest::of(b"layer"),
+            bytes: 9,
+            how,
+        };
+        let why = || "it is zstd".to_owned();
+        let left_out = LeftOut {
+            numbers: vec![1],
+            blobs: 0,
+            bytes: 0,
+            others: vec![
+                travels(How::Twin {
+                    bytes: 1,
+                    why: why(),
+                }),
+                travels(How::Whole { why: why() }),
+                travels(How::Twin {
+                    bytes: 2,
+                    why: why(),
+                }),
+            ],
+        };
+        assert_eq!(left_out.twins(), 2);
+    }
 }

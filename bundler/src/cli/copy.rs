@@ -28,7 +28,7 @@ use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
 
 mod known;
-mod words;
+pub(super) mod words;
 
 use known::ReportSource;
 

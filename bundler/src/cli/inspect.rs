@@ -353,7 +353,7 @@ fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Val
         "parity": found.parity.as_ref().map(|parity| json!({
             "number": parity.part(), "of": parity.of(), "parts": parity.parts(),
         })),
-        "left_out": found.volume.as_ref().and_then(|volume| left_out_json(volume, &found.index)),
+        "left_out": found.volume.as_ref().and_then(|volume| left_out_json(volume, &found.index, found.twins)),
         "signed": found.verified.as_ref().map(|all| all.iter().map(VerifiedImage::json).collect::<Vec<_>>()),
         "metadata": found.metadata,
         "bytes": sizes,

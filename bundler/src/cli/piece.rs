@@ -10,6 +10,7 @@ use outhaul_bundle::volume::{Parity, Volume};
 use outhaul_kit::format_count::format_count;
 use serde_json::json;
 
+use super::copy::words::with_twins;
 use super::data;
 
 /// Of what the digests were checked: no more than lies in the file.
@@ -42,7 +43,7 @@ pub(super) fn patches_checked(volume: &Volume, index: &Index) -> String {
 }
 
 /// What a file that is not the whole bundle needs besides.
-pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
+pub(super) fn completed_by(volume: &Volume, index: &Index, twins: usize) -> String {
     let left_out = volume.left_out(index);
     let bytes = left_out.iter().map(|blob| blob.size).sum::<u64>();
     let left_out = format_count(left_out.len(), "blob", "blobs");
@@ -55,8 +56,9 @@ pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
     }
     let (whole, patches) = patched_bytes(&patched);
     format!(
-        "complete only on a site that has {bases}: {left_out} of {bytes} bytes left out, {} of {whole} bytes as patches of \
+        "complete only on a site that has {bases}{}: {left_out} of {bytes} bytes left out, {} of {whole} bytes as patches of \
          {patches} bytes",
+        with_twins(twins),
         format_count(patched.len(), "blob", "blobs")
     )
 }
@@ -68,7 +70,7 @@ fn patched_bytes(patched: &[(&Blob, u64)]) -> (u64, u64) {
 }
 
 /// What a copy for sites with an earlier bundle needs and saves; nothing of another file.
-pub(super) fn left_out_json(volume: &Volume, index: &Index) -> Option<serde_json::Value> {
+pub(super) fn left_out_json(volume: &Volume, index: &Index, twins: usize) -> Option<serde_json::Value> {
     let left_out = volume.left_out(index);
     let patched = volume.patched(index);
     let (whole, patches) = patched_bytes(&patched);
@@ -76,7 +78,7 @@ pub(super) fn left_out_json(volume: &Volume, index: &Index) -> Option<serde_json
         json!({
             "since": volume.bases(), "blobs": left_out.len(),
             "bytes": left_out.iter().map(|blob| blob.size).sum::<u64>(),
-            "patches": { "blobs": patched.len(), "bytes": patches, "in_place_of": whole },
+            "patches": { "blobs": patched.len(), "bytes": patches, "in_place_of": whole, "twins": twins },
         })
     })
 }
@@ -84,16 +86,16 @@ pub(super) fn left_out_json(volume: &Volume, index: &Index) -> Option<serde_json
 /// What of its bundle the file is, when it is not the whole of it.
 pub(super) fn print_file(found: &Inspection) {
     if let Some(volume) = &found.volume {
-        print_part(volume, &found.index);
+        print_part(volume, &found.index, found.twins);
     }
     if let Some(parity) = &found.parity {
         data(&format!("  parity      {}", parity_sentence(parity)));
     }
 }
 
-fn print_part(volume: &Volume, index: &Index) {
+fn print_part(volume: &Volume, index: &Index, twins: usize) {
     if volume.is_since() {
-        data(&format!("  copy        {}", completed_by(volume, index)));
+        data(&format!("  copy        {}", completed_by(volume, index, twins)));
         return;
     }
     let (part, parts) = (volume.part(), volume.parts());

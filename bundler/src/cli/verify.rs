@@ -109,7 +109,7 @@ impl Args {
                 error => untrusted(&error),
             })?;
         if let Some(volume) = &found.volume {
-            return self.print_volume(&found.index, volume);
+            return self.print_volume(&found.index, volume, found.twins);
         }
         if let Some(parity) = &found.parity {
             return self.print_parity(&found.index, parity);
@@ -183,16 +183,16 @@ impl Args {
     }
 
     /// What of a bundle a file has that is not the whole of it; each of its blobs was compared with its digest.
-    fn print_volume(&self, index: &Index, volume: &Volume) -> Result<Exit, Failure> {
+    fn print_volume(&self, index: &Index, volume: &Volume, twins: usize) -> Result<Exit, Failure> {
         let what = match volume.is_since() {
-            true => format!("this copy is {}", completed_by(volume, index)),
+            true => format!("this copy is {}", completed_by(volume, index, twins)),
             false => format!("this is part {} of {}", volume.part(), volume.parts()),
         };
         let part =
             (!volume.is_since()).then(|| json!({ "number": volume.part(), "of": volume.parts() }));
         self.print_piece(
             index,
-            json!({ "part": part, "left_out": left_out_json(volume, index) }),
+            json!({ "part": part, "left_out": left_out_json(volume, index, twins) }),
             [
                 &format!(
                     "every blob in this file is right{}",

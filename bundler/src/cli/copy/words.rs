@@ -20,11 +20,12 @@ pub(super) fn line(one: &FinishedCopy) -> String {
     let only_for = left_out.map_or_else(String::new, |left_out| {
         let numbers: Vec<String> = left_out.numbers.iter().map(ToString::to_string).collect();
         format!(
-            "; only for sites that have bundle {} ({} of {} bytes left out{})",
+            "; only for sites that have bundle {} ({} of {} bytes left out{}){}",
             numbers.join(" or "),
             format_count(left_out.blobs, "blob", "blobs"),
             left_out.bytes,
-            patched(&left_out.others)
+            patched(&left_out.others),
+            with_twins(left_out.twins())
         )
     });
     format!(
@@ -38,6 +39,18 @@ pub(super) fn line(one: &FinishedCopy) -> String {
         },
         copied.file.display()
     )
+}
+
+/// Which sites take a copy with so many layers as twins, after what it is of.
+pub(in crate::cli) fn with_twins(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(
+            " and whose agent takes twins for containerd ({} as {})",
+            format_count(count, "layer", "layers"),
+            if count == 1 { "a twin" } else { "twins" }
+        ),
+    }
 }
 
 /// What is carried as patches, in words.
@@ -105,6 +118,7 @@ pub(super) fn json(one: &FinishedCopy, outdated: Option<&String>) -> Value {
     let left_out = one.left_out.as_ref().map(|left_out| {
         json!({
             "since": left_out.numbers, "blobs": left_out.blobs, "bytes": left_out.bytes,
+            "twins": left_out.twins(),
             "others": left_out.others.iter().map(other_json).collect::<Vec<_>>(),
         })
     });

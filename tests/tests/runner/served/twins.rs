@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use outhaul_test_kit::folder::paths;
 use outhaul_tests::{
     Ran, available_or_skip, isolated_or_skip, run_script, skipped, workspace_root,
 };
@@ -106,6 +107,32 @@ fn configure(fixture: &SystemFixture, text: &str) {
     fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), text).unwrap();
 }
 
+/// Checks that a copy with a twin is reported as one, by its line `seen`, by what reads its file, and by its name, so that the copy without a
+/// twin is another file.
+fn told_for_whom_it_is(fixture: &SystemFixture, copy: &[&str], seen: &str) {
+    assert!(
+        seen.contains("whose agent takes twins for containerd (1 layer as a twin)")
+            && seen.contains(".since1.twins.outhaul"),
+        "{seen}"
+    );
+    let file = fs::read_dir(fixture.path("small")).unwrap().next().unwrap();
+    let file = file.unwrap().path().display().to_string();
+    for command in ["inspect", "verify"] {
+        let seen = fixture.run("outhaul", 0, &[command, &file, "--fleet", "fleet"]);
+        let seen = seen.everything();
+        let words = "takes twins for containerd (1 layer as a twin)";
+        assert!(seen.contains(words), "{command}: {seen}");
+    }
+    let plain = fixture.run("outhaul", 0, copy).everything();
+    assert!(!plain.contains("twins for containerd"), "{plain}");
+    let names = paths(&fixture.path("small"));
+    assert_eq!(names.len(), 2, "{names:?}");
+    let plain = names
+        .iter()
+        .find(|path| !path.display().to_string().ends_with(".twins.outhaul"));
+    fs::remove_file(plain.unwrap()).unwrap();
+}
+
 #[test]
 fn a_rebuilt_zstd_layer_travels_as_a_twin_and_a_container_starts_from_it_without_a_pull() {
     let programs = ["containerd", "runc", "zstd"];
@@ -166,10 +193,10 @@ fn a_rebuilt_zstd_layer_travels_as_a_twin_and_a_container_starts_from_it_without
     let patch: u64 = rest.split(' ').next().unwrap().parse().unwrap();
     println!("layer of {layer} bytes: {line}");
     assert!(patch * 6 < layer, "{line}");
+    told_for_whom_it_is(&fixture, &copy, &seen);
 
     // A site that does not bring images into containerd takes no twin.
-    let refused = fixture.agent(SITE, 4, &["import", "small"]);
-    let words = refused.everything();
+    let words = fixture.agent(SITE, 4, &["import", "small"]).everything();
     assert!(
         words.contains("`[containerd]`") && words.contains("without `--twins`"),
         "{words}"

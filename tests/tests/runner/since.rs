@@ -374,6 +374,10 @@ fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
     assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
     let seen = copy(&fixture, "again", 2, &["--for", "bench-9"]);
     assert!(seen.contains("bench-9"), "{seen}");
+    let missing = ["--for", "bench-1", "--reports", "stik"];
+    let seen = copy(&fixture, "again", 3, &missing);
+    assert!(seen.contains("did you mean `stick`?"), "{seen}");
+    assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
 }
 
 /// The centre approves the key of a site, from the stick.

@@ -15,7 +15,6 @@
 pub mod cli;
 mod demo;
 mod helm;
-mod outcome;
 pub mod project;
 mod publication;
 mod registries;

@@ -16,5 +16,6 @@ pub mod deliver;
 mod destination;
 mod failure;
 pub mod folder;
+pub mod outcome;
 pub mod stream;
 pub mod verify;

@@ -55,6 +55,7 @@ mod share;
 pub mod shelf;
 mod shipped;
 mod signing;
+mod summary;
 pub mod validity;
 
 use agent::AgentPrograms;
@@ -69,6 +70,7 @@ pub use plan::with_payloads;
 pub use production::{AwaitedSignature, Produced, Production};
 pub use recipients::bundled;
 pub use shipped::ShippedError;
+pub use summary::Summary;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]

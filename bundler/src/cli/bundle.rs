@@ -297,29 +297,19 @@ impl Args {
                 ));
             }
         }
-        for (id, why) in &production.removed {
-            say(&format!(
-                "{environment}/{}: removed `{}`: {why}",
-                id.cluster_type, id.target
-            ));
+        for (cluster_type, text) in production.removals() {
+            say(&format!("{environment}/{cluster_type}: {text}"));
         }
         if self.output == Output::Json {
             return Ok(());
         }
         for one in produced {
             let stream = format!("{environment}/{}", one.cluster_type);
-            if let Some(why) = &one.suppressed {
-                say(&format!("{stream}: no bundle, it {why}"));
-                continue;
-            }
-            for text in &one.restored {
+            for text in one.remarks() {
                 say(&format!("{stream}: {text}"));
             }
-            if let Some(why) = &one.because {
-                say(&format!(
-                    "{stream}: {why}; number {} is made in its place",
-                    one.number
-                ));
+            if one.suppressed.is_some() {
+                continue;
             }
             if let Some(waiting) = &one.waiting {
                 let request = waiting.request.display();

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::render::isolation_json;
 use super::{Exit, Output, data, print_json, say};
-use crate::outcome;
+use outhaul_ship::outcome;
 
 /// Prints what was estimated.
 pub(super) fn print(

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Output, data, print_json, say};
-use crate::outcome;
 use outhaul_control::ControlPlane;
 use outhaul_kit::format_count::{self, format_count};
 use outhaul_kit::text;
@@ -19,6 +18,7 @@ use outhaul_plane::compose::Mode;
 use outhaul_plane::render::RenderCache;
 use outhaul_record::isolation::{Isolation, Written};
 use outhaul_ship::folder::{self, OutputError, WrittenRendering};
+use outhaul_ship::outcome;
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]

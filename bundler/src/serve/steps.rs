@@ -10,14 +10,12 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
-use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{EnvironmentMemory, LastRun};
 use super::written;
-use crate::outcome;
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::{Registries, UserClient};
 use outhaul_control::overriding::Override;
@@ -33,11 +31,12 @@ use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_promote::watch::error_chain;
 use outhaul_record::guard::Removal;
-use outhaul_record::isolation::{self, Isolation};
+use outhaul_record::isolation;
 use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
+use outhaul_ship::outcome;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 use outhaul_sites::Sites;
 
@@ -253,106 +252,35 @@ fn bundle(
     };
     match stream::produce(platform, &fleet, &secret, &request) {
         Ok(made) => {
-            stream_lines(&made, platform, lines, broken);
+            note(&made, platform, lines, broken);
             Ok(())
         }
         Err(error) => {
             if let ProduceError::After { production, .. } = &error {
-                stream_lines(production, platform, lines, broken);
+                note(production, platform, lines, broken);
             }
             Err(produce_problem(&error))
         }
     }
 }
 
-/// What became of the streams, in lines.
-fn stream_lines(
+/// Notes what became of the streams.
+fn note(
     made: &Production,
     platform: &Platform,
     lines: &mut Vec<String>,
     broken: &mut BTreeSet<String>,
 ) {
-    for one in &made.streams {
-        let stream = &one.cluster_type;
-        if let Some(why) = &one.suppressed {
-            lines.push(format!("{stream}: no bundle, it {why}"));
-        }
-        for text in &one.restored {
-            lines.push(format!("{stream}: {text}"));
-        }
-        if let Some(why) = &one.because {
-            lines.push(format!(
-                "{stream}: {why}; number {} is made in its place",
-                one.number
-            ));
-        }
-        if let Some(waiting) = &one.waiting {
-            broken.insert(format!(
-                "{stream}: bundle {} waits for signatures ({} of {}): {}",
-                one.number,
-                waiting.found,
-                waiting.threshold,
-                waiting.request.display()
-            ));
-        }
-        if let Some(file) = one.file.as_ref().filter(|_| one.changed) {
-            lines.push(format!(
-                "{stream}: bundle {}, {}, {} bytes: {}",
-                one.number,
-                assignments(one.assignments),
-                one.bytes,
-                file.display()
-            ));
-        }
-        if !one.changed && one.suppressed.is_none() && one.waiting.is_none() {
-            lines.push(match &one.file {
-                Some(file) => format!("{stream}: bundle {} again: {}", one.number, file.display()),
-                None => format!("{stream}: unchanged, bundle {} is current", one.number),
-            });
-        }
-    }
-    for (id, why) in &made.removed {
-        lines.push(format!(
-            "{}: removed `{}`: {why}",
-            id.cluster_type, id.target
-        ));
-    }
-    for (stream, sites) in &made.orphans {
-        let names: Vec<&str> = sites.iter().map(Name::as_str).collect();
-        let cluster_type = stream.rsplit('/').next().unwrap_or_default();
-        // Wrong for as long as it is so, as `outhaul bundle` has it.
-        broken.insert(format!(
-            "{cluster_type}: no bundle, the environment has no such cluster type; it is followed by {}",
-            names.join(", ")
-        ));
-    }
-    // What nobody reads a terminal for: with each new bundle, as long as it is so.
-    if made.uncertain.has_errors() {
-        let findings = isolation::one_line_each(&made.uncertain);
-        broken.extend(findings.lines().map(str::to_owned));
-    }
-    if made.streams.iter().any(|one| one.changed) {
-        let mut noted = made.uncertain.clone();
-        noted.append(outhaul_check::beside_bundles(platform, &[]));
-        let findings = isolation::one_line_each(&noted);
-        lines.extend(findings.lines().map(str::to_owned));
-    }
-    kept(platform, &made.isolation, broken);
+    let summary = made.summary(|| outhaul_check::beside_bundles(platform, &[]));
+    lines.extend(summary.lines);
+    broken.extend(summary.problems);
+    broken.extend(outcome::problems(platform, &made.isolation));
 }
 
 /// The secret that opens the fleet's keys. Read each time, so that it can be changed while this runs.
 pub(super) fn secret(config: &BundleConfig) -> Result<Secret, outhaul_signer::key::KeyError> {
     let file = config.passphrase_file.as_deref();
     Secret::from_sources(file, &[Secret::VARIABLE], Secret::CREDENTIAL)
-}
-
-/// What stays as it was or is left out, and why.
-fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<String>) {
-    broken.extend(isolation.lines());
-    if !isolation.is_empty() {
-        let findings = isolation::one_line_each(&outcome::findings(platform, isolation));
-        broken.extend(findings.lines().map(str::to_owned));
-    }
 }
 
 fn produce_problem(error: &ProduceError) -> RoundProblem {
@@ -448,7 +376,7 @@ fn git(
             "warning: `{path}` was edited directly in branch `{branch}`; overwritten with the rendered version"
         ));
     }
-    kept(platform, &done.plan.isolation, broken);
+    broken.extend(outcome::problems(platform, &done.plan.isolation));
     match done.proposed {
         Some(_) => tip(config, request, &platform.control_plane),
         None => Ok(done.commit),

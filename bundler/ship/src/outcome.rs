@@ -5,7 +5,7 @@
 
 use outhaul_control::Diagnostics;
 use outhaul_load::pipeline::Platform;
-use outhaul_record::isolation::{Isolation, Written};
+use outhaul_record::isolation::{self, Isolation, Written};
 
 /// What is wrong with the broken assignments of a run, as people read it.
 pub fn findings(platform: &Platform, isolation: &Isolation<()>) -> Diagnostics {
@@ -13,6 +13,16 @@ pub fn findings(platform: &Platform, isolation: &Isolation<()>) -> Diagnostics {
     findings.append(isolation.findings.clone());
     findings.sort();
     findings
+}
+
+/// What stays as it was or is left out, and why, in lines of which each is wrong for as long as it is so.
+pub fn problems(platform: &Platform, isolation: &Isolation<()>) -> Vec<String> {
+    let mut problems = isolation.lines();
+    if !isolation.is_empty() {
+        let findings = isolation::one_line_each(&findings(platform, isolation));
+        problems.extend(findings.lines().map(str::to_owned));
+    }
+    problems
 }
 
 /// How much of `platform` was written. `reused` sound assignments were not rendered again; with `is_stalled` streams wait for something.

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_git::source::SourceMap;
+use outhaul_ship::deliver::published;
 
 use super::failure::{self, Failure};
 use super::settings;
@@ -35,27 +36,13 @@ pub(super) fn file(
     outside_sources(file)
 }
 
-/// Whether `folder`, in which bundles are published, is to be made. Of a path whose folder above is not there either, more than the last part
-/// may be mistyped, and a web server would look elsewhere: that is refused.
+/// Whether `folder`, in which bundles are published, is to be made; a path that may be mistyped is refused.
 pub(super) fn published(folder: &Path) -> Result<bool, Failure> {
-    if folder.exists() {
-        return Ok(false);
-    }
-    let above = folder
-        .parent()
-        .filter(|above| !above.as_os_str().is_empty());
-    match above.filter(|above| !above.is_dir()) {
-        None => Ok(true),
-        Some(above) => {
-            let text = format!(
-                "`--publish {}`: there is no folder `{}`, in which it would be made",
-                folder.display(),
-                above.display()
-            );
-            let help = "correct the path, mount the disk, or make the folder first (`mkdir -p`)";
-            Err(Failure::say(failure::USAGE, text).help(help))
-        }
-    }
+    published::is_new(folder).map_err(|error| {
+        let text = format!("`--publish {}`: {error}", folder.display());
+        let help = "correct the path, mount the disk, or make the folder first (`mkdir -p`)";
+        Failure::say(failure::USAGE, text).help(help)
+    })
 }
 
 fn outside_sources(path: &Path) -> Result<(), Failure> {

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
@@ -36,6 +37,7 @@ use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
+use outhaul_ship::deliver::published;
 use outhaul_ship::outcome;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 use outhaul_sites::Sites;
@@ -226,6 +228,7 @@ fn bundle(
     {
         outhaul_load::refuse_output(request, folder).map_err(|error| RoundProblem::of(&error))?;
     }
+    let made_for_publishing = published_folder(config)?;
     let secret = secret(config).map_err(|error| RoundProblem::of(&FleetError::Key(error)))?;
     let fleet = Fleet::open(&config.fleet).map_err(|error| RoundProblem::of(&error))?;
     fleet
@@ -253,6 +256,12 @@ fn bundle(
     match stream::produce(platform, &fleet, &secret, &request) {
         Ok(made) => {
             note(&made, platform, lines, broken);
+            if let Some(folder) = made_for_publishing.filter(|folder| folder.is_dir()) {
+                lines.push(format!(
+                    "note: `{}` was not there, and was made for what is published",
+                    folder.display()
+                ));
+            }
             Ok(())
         }
         Err(error) => {
@@ -261,6 +270,20 @@ fn bundle(
             }
             Err(produce_problem(&error))
         }
+    }
+}
+
+/// The folder for published bundles, where it is to be made; a path that may be mistyped is refused.
+fn published_folder(config: &BundleConfig) -> Result<Option<&Path>, RoundProblem> {
+    let Some(folder) = config.publish.as_deref() else {
+        return Ok(None);
+    };
+    match published::is_new(folder) {
+        Ok(is_new) => Ok(is_new.then_some(folder)),
+        Err(error) => Err(RoundProblem::sentence(format!(
+            "`publish = \"{}\"`: {error}\nhelp: correct the path in the configuration, mount the disk, or make the folder first (`mkdir -p`)",
+            folder.display()
+        ))),
     }
 }
 

@@ -92,6 +92,31 @@ fn what_is_gone_or_changed_of_what_was_written_is_written_again_by_the_next_roun
 }
 
 #[test]
+fn a_folder_for_published_bundles_that_may_be_mistyped_is_refused_and_not_made() {
+    let centre = Centre::new();
+    let serve = fs::read_to_string(centre.path("serve.toml")).unwrap();
+    let serve = serve.replace("publish = \"published\"", "publish = \"missing/web\"");
+    fs::write(centre.path("serve.toml"), serve).unwrap();
+    let (code, said) = centre.once();
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("`publish = \"missing/web\"`: there is no folder `missing`"),
+        "{said}"
+    );
+    for path in ["missing", "bundles"] {
+        assert!(!centre.path(path).exists(), "{path}");
+    }
+    fs::create_dir(centre.path("missing")).unwrap();
+    let (code, said) = centre.once();
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("`missing/web` was not there, and was made for what is published"),
+        "{said}"
+    );
+    assert!(centre.path("missing/web/metadata/timestamp.json").is_file());
+}
+
+#[test]
 fn a_site_of_a_cluster_type_that_is_gone_is_wrong_for_as_long_as_it_follows_it() {
     let centre = Centre::new();
     assert_eq!(centre.once().0, 0);

@@ -27,6 +27,33 @@ const FIRST: Bounds = Bounds {
     kept: 1,
 };
 
+/// A folder for published bundles whose folder above is not there either.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no folder `{}`, in which it would be made", above.display())]
+pub struct NoFolderAbove {
+    /// The folder above.
+    pub above: PathBuf,
+}
+
+/// Whether `folder`, in which bundles are published, is to be made.
+///
+/// # Errors
+/// [`NoFolderAbove`]: more than the last part of the path may be mistyped, and a web server would look elsewhere.
+pub fn is_new(folder: &Path) -> Result<bool, NoFolderAbove> {
+    if folder.exists() {
+        return Ok(false);
+    }
+    let above = folder
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty());
+    match above.filter(|above| !above.is_dir()) {
+        None => Ok(true),
+        Some(above) => Err(NoFolderAbove {
+            above: above.to_owned(),
+        }),
+    }
+}
+
 /// Refuses a folder in which anything but a file stands where one of a bundle with this index goes, or anything but a folder where one
 /// of its folders goes. A folder that is not there yet is fine.
 ///

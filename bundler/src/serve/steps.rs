@@ -262,6 +262,7 @@ fn bundle(
                     folder.display()
                 ));
             }
+            lines.extend(images.unused().map(|unused| format!("note: {unused}")));
             Ok(())
         }
         Err(error) => {

@@ -51,24 +51,42 @@ pub(crate) fn worded(error: &ureq::Error, silence: Option<Duration>) -> Option<S
 }
 
 /// A body that is being read.
-pub(crate) struct BodyReader<R> {
-    pub(crate) inner: R,
-    pub(crate) silence: Option<Duration>,
-    pub(crate) least: Option<LeastRate>,
+pub(crate) struct BodyReader<R, C = fn() -> Instant> {
+    inner: R,
+    /// Gives the time.
+    clock: C,
+    silence: Option<Duration>,
+    least: Option<LeastRate>,
     /// How long bytes were waited for, and how many came in that time. What whoever reads does between two reads is not the server's.
-    pub(crate) waited: (Duration, u64),
+    waited: (Duration, u64),
 }
 
-impl<R: Read> Read for BodyReader<R> {
+impl<R> BodyReader<R> {
+    /// The body of which `inner` has the bytes: none may take longer than `silence`, and no fewer may come than `least` says.
+    pub(crate) fn new(inner: R, silence: Option<Duration>, least: Option<LeastRate>) -> Self {
+        Self {
+            inner,
+            clock: Instant::now,
+            silence,
+            least,
+            waited: (Duration::ZERO, 0),
+        }
+    }
+}
+
+impl<R: Read, C: Fn() -> Instant> Read for BodyReader<R, C> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let begun = Instant::now();
+        let begun = (self.clock)();
         let count = self.inner.read(buffer).map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
             let stalled = inner.and_then(|error| worded(error, self.silence));
             stalled.map_or(error, timed_out)
         })?;
         let (before, came) = self.waited;
-        let (waited, came) = (before + begun.elapsed(), came + count as u64);
+        let (waited, came) = (
+            before + (self.clock)().duration_since(begun),
+            came + count as u64,
+        );
         self.waited = (waited, came);
         if let Some(least) = self.least
             && waited >= least.within
@@ -89,42 +107,48 @@ fn timed_out(stalled: Stalled) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::thread::sleep;
+    use std::cell::Cell;
 
     use super::*;
 
-    /// A server that has a byte after each so long.
-    struct Every(Duration);
+    /// A server that has a byte after each so long, by a clock that nothing but the test moves.
+    struct Every<'c>(Duration, &'c Cell<Instant>);
 
-    impl Read for Every {
+    impl Read for Every<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            sleep(self.0);
+            self.1.set(self.1.get() + self.0);
             buffer[..1].fill(b'x');
             Ok(1)
         }
     }
 
-    fn reader(every: Duration) -> BodyReader<Every> {
-        BodyReader {
-            inner: Every(every),
+    /// Which of six reads is the first to fail, and with what, where the server takes `every` for a byte and whoever reads takes `pause` between
+    /// two of them.
+    fn first_failed(every: Duration, pause: Duration) -> Option<(usize, String)> {
+        let now = Cell::new(Instant::now());
+        let mut body = BodyReader {
+            inner: Every(every, &now),
+            clock: || now.get(),
             silence: None,
             least: Some(LeastRate {
                 bytes: 100,
-                within: Duration::from_millis(200),
+                within: Duration::from_secs(4),
             }),
             waited: (Duration::ZERO, 0),
-        }
+        };
+        (1..=6).find_map(|read| {
+            let failed = body.read(&mut [0]).err();
+            now.set(now.get() + pause);
+            failed.map(|error| (read, error.to_string()))
+        })
     }
 
     #[test]
     fn who_reads_slowly_is_not_taken_for_a_server_that_drips() {
-        let mut body = reader(Duration::ZERO);
-        for _ in 0..6 {
-            assert_eq!(body.read(&mut [0]).unwrap(), 1);
-            sleep(Duration::from_millis(50));
-        }
-        let mut body = reader(Duration::from_millis(50));
-        let error = (0..6).find_map(|_| body.read(&mut [0]).err()).unwrap();
-        assert!(error.to_string().contains("bytes came in 0 s"), "{error}");
+        let second = Duration::from_secs(1);
+        assert_eq!(first_failed(Duration::ZERO, second), None);
+        let dripped = (4, "only 4 bytes came in 4 s".to_owned());
+        assert_eq!(first_failed(second, Duration::ZERO), Some(dripped.clone()));
+        assert_eq!(first_failed(second, second), Some(dripped));
     }
 }

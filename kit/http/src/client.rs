@@ -443,12 +443,11 @@ impl Response {
 
     /// The body as it comes. It is not bounded: the caller reads as much as it expects.
     pub fn into_reader(self) -> impl Read + Send + use<> {
-        BodyReader {
-            inner: self.answer.into_body().into_reader(),
-            silence: self.silence,
-            least: self.least,
-            waited: (Duration::ZERO, 0),
-        }
+        BodyReader::new(
+            self.answer.into_body().into_reader(),
+            self.silence,
+            self.least,
+        )
     }
 }
 

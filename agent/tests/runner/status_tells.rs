@@ -182,7 +182,10 @@ fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strange
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let printed = stdout(&site.run(&["status"]));
-    assert!(printed.contains("imports a bundle from a stick"), "{printed}");
+    assert!(
+        printed.contains("imports a bundle from a stick"),
+        "{printed}"
+    );
     assert!(printed.contains("export FOLDER"), "{printed}");
     site.take(&centre.publish(&Draft::hello("one")));
     site.ok(&["hold", "--who", "ann", "--why", "<script>alert(1)</script>"]);

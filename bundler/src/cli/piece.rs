@@ -70,7 +70,11 @@ fn patched_bytes(patched: &[(&Blob, u64)]) -> (u64, u64) {
 }
 
 /// What a copy for sites with an earlier bundle needs and saves; nothing of another file.
-pub(super) fn left_out_json(volume: &Volume, index: &Index, twins: usize) -> Option<serde_json::Value> {
+pub(super) fn left_out_json(
+    volume: &Volume,
+    index: &Index,
+    twins: usize,
+) -> Option<serde_json::Value> {
     let left_out = volume.left_out(index);
     let patched = volume.patched(index);
     let (whole, patches) = patched_bytes(&patched);
@@ -95,7 +99,10 @@ pub(super) fn print_file(found: &Inspection) {
 
 fn print_part(volume: &Volume, index: &Index, twins: usize) {
     if volume.is_since() {
-        data(&format!("  copy        {}", completed_by(volume, index, twins)));
+        data(&format!(
+            "  copy        {}",
+            completed_by(volume, index, twins)
+        ));
         return;
     }
     let (part, parts) = (volume.part(), volume.parts());

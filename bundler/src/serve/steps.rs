@@ -262,7 +262,9 @@ fn bundle(
                     folder.display()
                 ));
             }
-            lines.extend(images.unused().map(|unused| format!("note: {unused}")));
+            let was_collected = made.streams.iter().any(|stream| stream.changed);
+            let unused = images.unused(was_collected);
+            lines.extend(unused.map(|unused| format!("note: {unused}")));
             Ok(())
         }
         Err(error) => {

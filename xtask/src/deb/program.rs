@@ -92,7 +92,10 @@ mod tests {
         let (name, _) = read(&std::env::current_exe().unwrap()).unwrap();
         assert!(PROCESSORS.iter().any(|(_, known)| *known == name));
         let error = read(&crate::repository::root().join("Cargo.toml")).unwrap_err();
-        assert!(format!("{error:#}").contains("is not a program"), "{error:#}");
+        assert!(
+            format!("{error:#}").contains("is not a program"),
+            "{error:#}"
+        );
         assert!(header(b"\x7fELF\x02\x01").is_none());
     }
 }

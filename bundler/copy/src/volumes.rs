@@ -10,10 +10,9 @@ use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::decode;
-use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Content, Index, IndexBytes};
 use outhaul_bundle::limits::Limits;
-use outhaul_bundle::read::{BlobSink, BundleReader};
+use outhaul_bundle::read::BundleReader;
 use outhaul_bundle::write::BlobSource;
 use outhaul_bundle::{Digest, Parity, Volume, write_part};
 use outhaul_delta::Plain;
@@ -25,6 +24,10 @@ use outhaul_attest::inspect::{self, InspectError};
 use outhaul_ship::deliver::{DeliverError, medium};
 
 mod parity;
+mod patch_files;
+
+pub(crate) use patch_files::PatchFiles;
+use patch_files::{NoPatches, Same};
 
 /// How a bundle is cut, and what of it is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -351,11 +354,7 @@ impl ReadableBundle {
         let same = metadata.into_iter().eq(self.metadata.iter().cloned());
         let (index, _) = reader.read_index(&self.index_bytes.content()).ok()?;
         let found = reader.read_volume(&index).ok()??;
-        let mut sink = Same {
-            patches,
-            hasher: Hasher::new(),
-            is_same: true,
-        };
+        let mut sink = Same::new(patches);
         reader.read_blobs(&index, &mut sink).ok()?;
         (same && found == *volume && sink.is_same).then(|| reader.offset())
     }
@@ -414,62 +413,6 @@ impl ReadableBundle {
                 })
         })?;
         Ok(written)
-    }
-}
-
-/// The patches of a copy.
-pub(super) trait PatchFiles {
-    /// Opens the patch for a blob.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
-    fn open(&self, blob: &Blob) -> io::Result<Box<dyn Read + '_>>;
-
-    /// The digest of the patch for a blob.
-    fn digest(&self, blob: &Blob) -> Option<Digest>;
-}
-
-/// Of parts.
-struct NoPatches;
-
-impl PatchFiles for NoPatches {
-    fn open(&self, _: &Blob) -> io::Result<Box<dyn Read + '_>> {
-        Err(io::Error::from(io::ErrorKind::NotFound))
-    }
-
-    fn digest(&self, _: &Blob) -> Option<Digest> {
-        None
-    }
-}
-
-/// Checks every blob, and sees that the patches of a copy that is there are these.
-#[expect(clippy::struct_field_names, reason = "one name per meaning")]
-struct Same<'a> {
-    patches: &'a dyn PatchFiles,
-    hasher: Hasher,
-    is_same: bool,
-}
-
-impl BlobSink for Same<'_> {
-    fn begin(&mut self, _: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
-        Ok(None)
-    }
-
-    fn commit(&mut self, _: &Blob) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn discard(&mut self, _: &Blob) {}
-
-    fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
-        self.hasher = Hasher::new();
-        Ok(Some(Box::new(&mut self.hasher)))
-    }
-
-    fn commit_patch(&mut self, blob: &Blob) -> io::Result<()> {
-        let (found, _) = std::mem::take(&mut self.hasher).finish();
-        self.is_same &= self.patches.digest(blob) == Some(found);
-        Ok(())
     }
 }
 

@@ -290,9 +290,15 @@ impl<R: Read> BundleReader<R> {
         let member = Member::Volume.to_string();
         at_most(&member, size, MAX_COPY_BYTES)?;
         let (bytes, _) = self.small(&member, size)?;
-        Volume::from_bytes(&bytes, index.blobs.len())
-            .map(Some)
-            .map_err(|problem| ReadError::Volume { problem })
+        let volume = Volume::from_bytes(&bytes, index.blobs.len());
+        let volume = volume.map_err(|problem| ReadError::Volume { problem })?;
+        // Nobody signed how large patches are, and space is asked for by that.
+        for (blob, patch) in volume.members(index) {
+            if let Some(bytes) = patch {
+                at_most(&Member::Patch(blob.digest).to_string(), bytes, blob.size)?;
+            }
+        }
+        Ok(Some(volume))
     }
 
     fn blob(&mut self, blob: &Blob, sink: &mut dyn BlobSink) -> Result<(), ReadError> {

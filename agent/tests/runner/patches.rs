@@ -395,3 +395,30 @@ fn a_patch_larger_than_what_it_makes_is_refused() {
     });
     case.refuses(&forged, 4, "limit", &["patches/sha256/", "the limit is"]);
 }
+
+#[test]
+fn attack_a_patch_that_is_only_said_to_be_huge_is_refused_and_asks_for_no_space() {
+    let case = Case::new();
+    let copy = case.sound();
+    let mut bytes = fs::read(&copy).unwrap();
+    let name = b"volume.json\0";
+    let found = bytes.windows(name.len()).position(|window| window == name);
+    let at = found.unwrap();
+    let size = std::str::from_utf8(&bytes[at + 124..at + 135]).unwrap();
+    let size = usize::from_str_radix(size, 8).unwrap();
+    let text = String::from_utf8(bytes[at + 512..at + 512 + size].to_vec()).unwrap();
+    // The size of the first patch, in a file that nobody signs.
+    let begin = text.find("\"patches\":[[").unwrap();
+    let number = begin + text[begin..].find(',').unwrap() + 1;
+    let end = number + text[number..].find(']').unwrap();
+    let forged = format!("{}4398046511104{}", &text[..number], &text[end..]);
+    assert_eq!(forged.len().div_ceil(512), size.div_ceil(512));
+    bytes[at + 512..at + 512 + forged.len()].copy_from_slice(forged.as_bytes());
+    bytes[at + 124..at + 135].copy_from_slice(format!("{:011o}", forged.len()).as_bytes());
+    let header = &mut bytes[at..at + 512];
+    header[148..156].copy_from_slice(b"        ");
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:07o}\0").as_bytes());
+    fs::write(&copy, bytes).unwrap();
+    case.refuses(&copy, 4, "limit", &["patches/sha256/", "the limit is"]);
+}

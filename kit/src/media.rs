@@ -74,6 +74,8 @@ pub struct Listing {
     pub too_deep: usize,
     /// The first by name of those that have a wanted name, in the place of a file.
     pub folder_wanted: Option<PathBuf>,
+    /// Links to folders, which are not followed, relative to the medium, the first [`MAX_DEEPER`] that were found.
+    pub links: Vec<PathBuf>,
 }
 
 /// By what a changed file shows. What unpacks or synchronises files sets their time as it likes: the time
@@ -341,6 +343,14 @@ impl Media {
                     FileType::RegularFile => found.ignored += 1,
                     _ if wanted(name) && found.unusable.len() >= bounds.kept => {
                         found.incomplete = true;
+                    }
+                    // Only what it is, is asked: nothing is opened through it.
+                    FileType::Symlink
+                        if !wanted(name)
+                            && found.links.len() < MAX_DEEPER
+                            && self.path.join(&path).is_dir() =>
+                    {
+                        found.links.push(path);
                     }
                     other if wanted(name) => {
                         let path = self.path.join(path);

@@ -252,7 +252,7 @@ fn look_through(
     findings: &mut Findings,
 ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
     let found = bundles(media, &agent.site)?;
-    findings.deeper = deeper::not_looked_at(media.path(), &found);
+    deeper::note(findings, media.path(), &found);
     for error in found.unusable {
         not_opened(error, findings);
     }

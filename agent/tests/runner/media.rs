@@ -362,3 +362,26 @@ fn attack_a_fifo_in_the_place_of_a_stored_or_applied_file_is_not_waited_for() {
         fs::remove_file(&path).ok();
     }
 }
+
+#[test]
+fn a_link_to_a_folder_is_named_and_what_it_leads_to_is_read_by_the_printed_command() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let (stick, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let one = centre.publish(&Draft::hello("one"));
+    fs::copy(&one, stick.path().join("one.outhaul")).unwrap();
+    let two = centre.publish(&Draft::hello("two"));
+    fs::copy(&two, other.path().join("two.outhaul")).unwrap();
+    std::os::unix::fs::symlink(other.path(), stick.path().join("newer")).unwrap();
+    let taken = site.import(stick.path());
+    let link = format!("{}/newer", stick.path().display());
+    let words = [
+        "links to folders are not followed",
+        &format!("(`{link}`)"),
+        &format!("`outhaul-agent import {link}/`"),
+    ];
+    assert_reports(&taken, 0, &words);
+    assert_eq!(site.active(), Some(1));
+    site.ok(&["import", &format!("{link}/")]);
+    assert_eq!(site.active(), Some(2));
+}

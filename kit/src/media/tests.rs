@@ -196,6 +196,7 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
     assert_eq!(files, ["1.slip", "a/2.slip", "a/b/3.slip"]);
     assert_eq!(found.unusable.len(), 2);
     assert_eq!((found.ignored, found.incomplete), (1, false));
+    assert_eq!(found.links, [Path::new("a/out")]);
 }
 
 #[test]

@@ -8,8 +8,33 @@ use std::path::Path;
 use outhaul_kit::media::Listing;
 use outhaul_kit::text;
 
+use super::Findings;
+
+/// How many links are named.
+const MAX_NAMED: usize = 3;
+
+/// Takes note of what was not looked at.
+pub(super) fn note(findings: &mut Findings, medium: &Path, listing: &Listing) {
+    findings.deeper = not_looked_at(medium, listing);
+    findings.notes.extend(not_followed(medium, listing));
+}
+
+/// Which links to folders were not followed, and what reads one of them.
+fn not_followed(medium: &Path, listing: &Listing) -> Option<String> {
+    let first = text::quoted(medium.join(listing.links.first()?));
+    let named: Vec<String> = listing
+        .links
+        .iter()
+        .map(|link| format!("`{}`", text::path(&medium.join(link))))
+        .collect();
+    Some(format!(
+        "warning: links to folders are not followed ({}): `outhaul-agent import {first}/` reads the folder that the first leads to",
+        text::named(&named, MAX_NAMED)
+    ))
+}
+
 /// What was not looked at because it is too deep, and what does; `None` where all was.
-pub(super) fn not_looked_at(medium: &Path, listing: &Listing) -> Option<String> {
+fn not_looked_at(medium: &Path, listing: &Listing) -> Option<String> {
     let first = medium.join(listing.deeper.first()?);
     let typed = text::quoted(&first);
     let mut named: Vec<String> = listing

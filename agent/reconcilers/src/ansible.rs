@@ -325,6 +325,10 @@ impl Reconciler for Ansible {
         .collect()
     }
 
+    fn runs_again(&self) -> bool {
+        true
+    }
+
     fn items(&self, desired: &Desired) -> Vec<Item> {
         items(desired)
     }

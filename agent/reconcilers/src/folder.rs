@@ -15,6 +15,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use rustix::fs::Access;
 use zeroize::Zeroizing;
 
+use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::assignment::Desired;
@@ -144,6 +145,36 @@ impl Folder {
     }
 }
 
+/// What is at the place of a wanted file.
+enum Looked {
+    /// The wanted file.
+    Same,
+    /// Nothing, or something that this agent may write over.
+    Other,
+    /// Someone else's.
+    InTheWay(PathState),
+}
+
+fn look(
+    target: &Beneath,
+    (path, file): (&str, &DesiredFile),
+    ours: &BTreeMap<&str, &Item>,
+) -> Result<Looked, FileError> {
+    let found = target.look(path, Some(file.size_in_target()))?;
+    Ok(match found {
+        PathState::File(digest, mode) if digest == file.in_target() && mode.is(file.mode()) => {
+            Looked::Same
+        }
+        PathState::Nothing => Looked::Other,
+        PathState::File(..) | PathState::OfSize(_) | PathState::Unreadable(_)
+            if ours.contains_key(path) =>
+        {
+            Looked::Other
+        }
+        other => Looked::InTheWay(other),
+    })
+}
+
 /// The name of the marks of an assignment.
 fn marks_of(desired: &Desired) -> String {
     format!("folder-{}", desired.assignment.name)
@@ -224,6 +255,33 @@ impl Reconciler for Folder {
         changes
     }
 
+    fn plans_every_file(&self) -> bool {
+        true
+    }
+
+    fn in_the_way(&self, desired: &Desired, recorded: &[Item]) -> Result<Vec<String>, ApplyError> {
+        let Some(target) = self.open_target(false)? else {
+            return Ok(Vec::new());
+        };
+        let ours: BTreeMap<&str, &Item> = recorded
+            .iter()
+            .map(|item| (item.item.as_str(), item))
+            .collect();
+        let mut found = Vec::new();
+        for (path, file) in &wanted(desired) {
+            match look(&target, (path, file), &ours) {
+                Ok(Looked::InTheWay(other)) => {
+                    let (what, kind) = foreign(&self.target.join(path), other);
+                    found.push(format!("{what}{kind}; move it away first"));
+                }
+                Ok(Looked::Same | Looked::Other) => {}
+                Err(error) if error.is_of_the_disk() => return Err(error.into()),
+                Err(error) => found.push(error.to_string()),
+            }
+        }
+        Ok(found)
+    }
+
     fn items(&self, desired: &Desired) -> Vec<Item> {
         let wanted = wanted(desired).into_iter();
         wanted
@@ -260,29 +318,16 @@ impl Reconciler for Folder {
         let mut statuses = BTreeMap::new();
         for (path, file) in &wanted {
             heartbeat.beat();
-            let found = match target.look(path, Some(file.size_in_target())) {
-                Ok(found) => found,
+            match look(&target, (path, file), &ours) {
+                Ok(Looked::Same) => statuses.insert(path, "ok"),
+                Ok(Looked::Other) => statuses.insert(path, "changed"),
+                Ok(Looked::InTheWay(found)) => {
+                    let message = in_the_way(&self.target.join(path), found, assignment);
+                    return Ok(failed(desired, &message, vec![step(path, "failed", "")]));
+                }
                 Err(error) if error.is_of_the_disk() => return Err(error.into()),
                 Err(error) => return Ok(failed(desired, &error.to_string(), Vec::new())),
             };
-            let status = match found {
-                PathState::File(digest, mode)
-                    if digest == file.in_target() && mode.is(file.mode()) =>
-                {
-                    "ok"
-                }
-                PathState::Nothing => "changed",
-                PathState::File(..) | PathState::OfSize(_) | PathState::Unreadable(_)
-                    if ours.contains_key(path.as_str()) =>
-                {
-                    "changed"
-                }
-                other => {
-                    let message = in_the_way(&self.target.join(path), other, assignment);
-                    return Ok(failed(desired, &message, vec![step(path, "failed", "")]));
-                }
-            };
-            statuses.insert(path, status);
         }
 
         let mut intents = self.items(desired);
@@ -384,14 +429,18 @@ impl Reconciler for Folder {
 
 /// What is at `path` is someone else's.
 fn in_the_way(path: &Path, found: PathState, assignment: &str) -> String {
+    let (what, kind) = foreign(path, found);
+    format!("{what}; move it away, nothing of `{assignment}` was written{kind}")
+}
+
+/// That it is there, and what it is where that is no file.
+fn foreign(path: &Path, found: PathState) -> (String, String) {
     let kind = match found {
         PathState::Other(what) => format!(": it is {what}"),
         _ => String::new(),
     };
-    format!(
-        "`{}` is there and is not Outhaul's; move it away, nothing of `{assignment}` was written{kind}",
-        path.display()
-    )
+    let what = format!("`{}` is there and is not Outhaul's", path.display());
+    (what, kind)
 }
 
 /// Removes recorded files. What is not a plain file any more is someone else's and stays.

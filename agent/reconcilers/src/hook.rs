@@ -201,6 +201,10 @@ impl Reconciler for Hook {
         self.ask_whether_ready(&Heartbeat::default())
     }
 
+    fn runs_again(&self) -> bool {
+        true
+    }
+
     fn apply(
         &self,
         desired: &Desired,

@@ -12,7 +12,7 @@ use crate::sealed::SealedError;
 /// One thing that would change.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Change {
-    /// `add`, `change`, `remove`, `run`.
+    /// `add`, `change`, `remove`, `run`, or `apply` where nothing shows what was applied before.
     pub action: &'static str,
     /// The file or playbook.
     pub item: String,

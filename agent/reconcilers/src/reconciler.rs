@@ -65,6 +65,30 @@ pub trait Reconciler: fmt::Debug {
         files.collect()
     }
 
+    /// Whether [`Reconciler::plan`] finds every file that differs by what is recorded. Of one that does not, what differs is known only where the bundle
+    /// that was applied before is still here.
+    fn plans_every_file(&self) -> bool {
+        false
+    }
+
+    /// Whether applying an assignment again that did not change runs its programs again, which may change something.
+    fn runs_again(&self) -> bool {
+        false
+    }
+
+    /// What is on this host and would make [`Reconciler::apply`] fail, a sentence for each. Looks, and changes nothing. `recorded` is what the
+    /// inventory has of the assignment, whose files are perhaps not unpacked yet.
+    ///
+    /// # Errors
+    /// As [`Reconciler::apply`].
+    fn in_the_way(
+        &self,
+        _desired: &Desired,
+        _recorded: &[Item],
+    ) -> Result<Vec<String>, ApplyError> {
+        Ok(Vec::new())
+    }
+
     /// What goes with what would be removed of an assignment, which is `gone` as a whole or changes, besides what was applied: `recorded` is what
     /// the inventory has. Only what the site's settings allow.
     fn goes_with_removed(&self, _gone: bool, _recorded: &[Item]) -> Vec<Change> {

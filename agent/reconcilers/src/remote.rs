@@ -263,6 +263,14 @@ impl Reconciler for Remote {
         self.local.plan(desired, recorded)
     }
 
+    fn plans_every_file(&self) -> bool {
+        self.local.plans_every_file()
+    }
+
+    fn runs_again(&self) -> bool {
+        self.local.runs_again()
+    }
+
     fn goes_with_removed(&self, gone: bool, recorded: &[Item]) -> Vec<Change> {
         self.local.goes_with_removed(gone, recorded)
     }

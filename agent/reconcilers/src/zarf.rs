@@ -315,6 +315,10 @@ impl Reconciler for Zarf {
         vec![Change { action, item }]
     }
 
+    fn plans_every_file(&self) -> bool {
+        true
+    }
+
     fn apply(
         &self,
         desired: &Desired,

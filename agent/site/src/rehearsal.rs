@@ -22,6 +22,21 @@ pub struct ImportPlan {
     pub assignments: Vec<AssignmentPlan>,
     /// Assignments that stay as they are.
     pub unchanged: Vec<String>,
+    /// Assignments that stay as they are, and whose programs would be run again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub run_again: Vec<String>,
+    /// Whether the content of the active bundle is not here and would be stored again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stored_again: bool,
+    /// Whether the database of this site was lost, and no bundle is active since.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub after_loss: bool,
+    /// What is on this host and would make the bundle fail, a sentence for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_the_way: Vec<String>,
+    /// For how many seconds this site has to stay healthy before it is confirmed, if that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soak_s: Option<u64>,
     /// Assignments that a person holds: the bundle neither changes nor removes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,
@@ -52,6 +67,8 @@ pub struct ImportPlan {
 pub struct Rehearsal {
     /// The plan of the bundle that would be taken.
     pub plan: Option<ImportPlan>,
+    /// How many stored blobs of the active bundle are missing here and would be copied.
+    pub missing_blobs: usize,
 }
 
 /// What would happen to one assignment.
@@ -93,11 +110,22 @@ pub fn forward_only_sentence(names: &[String]) -> Option<String> {
 }
 
 impl ImportPlan {
+    /// Whether it would do anything on this host besides becoming active.
+    fn changes_something(&self) -> bool {
+        let is_same =
+            self.assignments.is_empty() && self.served.is_empty() && self.run_again.is_empty();
+        !is_same || self.stored_again || !self.in_the_way.is_empty()
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let mut lines = vec![match self.active {
             Some(active) if active == self.number => format!("bundle {active} again:"),
             Some(active) => format!("bundle {} instead of {active}:", self.number),
+            None if self.after_loss => format!(
+                "bundle {}, the first since the database of this site was lost:",
+                self.number
+            ),
             None => format!("bundle {}, the first on this site:", self.number),
         }];
         for order in &self.orders {
@@ -111,12 +139,21 @@ impl ImportPlan {
             lines.push("  nothing else of it is for this site".into());
             return lines.join("\n");
         }
+        if self.stored_again {
+            lines.push("  its content is not here and would be stored again".into());
+        }
         for assignment in &self.assignments {
             lines.push(format!("  {} {}", assignment.action, assignment.name));
             let changes = assignment.changes.iter();
             lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
         }
-        if self.assignments.is_empty() && self.served.is_empty() {
+        if !self.run_again.is_empty() {
+            lines.push(format!(
+                "  run again, though unchanged: {}",
+                self.run_again.join(", ")
+            ));
+        }
+        if !self.changes_something() {
             lines.push("  nothing would change".into());
         } else if !self.unchanged.is_empty() {
             lines.push(format!("  unchanged: {}", self.unchanged.join(", ")));
@@ -154,7 +191,16 @@ impl ImportPlan {
                     .to_owned(),
             );
         }
+        if !self.in_the_way.is_empty() {
+            let what = self.in_the_way.join("; ");
+            lines.push(format!("it would fail: {what}"));
+        }
         lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
+        lines.extend(self.soak_s.map(|seconds| {
+            format!(
+                "once applied, it would be confirmed when this site stays healthy for {seconds} s"
+            )
+        }));
         lines.join("\n")
     }
 }

@@ -121,7 +121,8 @@ pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
 fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut CommandResult) {
     report_others(&findings, answer);
     let slips: Vec<String> = findings.slips.iter().map(SlipEffect::plan).collect();
-    let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
+    let rehearsal = agent.rehearsal.take().unwrap_or_default();
+    let (plan, missing_blobs) = (rehearsal.plan, rehearsal.missing_blobs);
     let Some(outcome) = findings.outcome.take() else {
         nothing(path, &findings, &findings.failed, false, answer);
         answer.text = slips.join("\n");
@@ -130,9 +131,19 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     let refused = findings.refused.iter().flat_map(AgentError::lines);
     answer.messages.extend(refused);
     let (text, mut value) = match (plan, outcome) {
-        (Some(plan), _) => (plan.text(), serde_json::json!(plan)),
+        (Some(plan), _) => {
+            // As an import of it ends.
+            if !plan.in_the_way.is_empty() {
+                answer.exit = 1;
+            }
+            (plan.text(), serde_json::json!(plan))
+        }
         (None, ImportOutcome::AlreadyActive { number, remembered }) => {
             let text = match remembered.as_slice() {
+                [] if missing_blobs > 0 => format!(
+                    "bundle {number} is active already; nothing would be applied, and {missing_blobs} of its stored blobs, which are missing here, \
+                     would be copied"
+                ),
                 [] => format!("bundle {number} is active already; nothing would be done"),
                 changes => format!(
                     "bundle {number} is active already; nothing would be applied, and its newer metadata \

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{KeptFloors, ValueBefore};
 use crate::attention::{Attention, AttentionKind};
-use crate::state::{self, Hold, StateError, holds, key};
+use crate::state::{self, Hold, StateError, generations, holds, key};
 use crate::state_folder::StateFolder;
 
 /// What could not be known again; that approvals are lost goes without saying.
@@ -50,6 +50,23 @@ impl Lost {
         all.map(|(message, help)| Attention::of_site(AttentionKind::LostDatabase, message, help))
             .collect()
     }
+}
+
+/// Whether the database was lost, and no bundle is active since.
+///
+/// # Errors
+/// [`StateError`]
+pub fn is_unanswered(db: &Connection) -> Result<bool, StateError> {
+    let is_lost = state::meta::<Lost>(db, key::LOST)?.is_some();
+    Ok(is_lost && state::meta::<u64>(db, key::ACTIVE)?.is_none())
+}
+
+/// Whether no bundle ever came here, as far as the database knows; one after a lost database does not know that.
+///
+/// # Errors
+/// [`StateError`]
+pub fn is_without_bundles(db: &Connection) -> Result<bool, StateError> {
+    Ok(generations::all(db)?.is_empty() && !is_unanswered(db)?)
 }
 
 /// What still has to be looked after: nothing once a bundle is active, and of holds nothing once someone gave one.

@@ -24,17 +24,20 @@ use crate::state::generations::{self, Generation};
 /// # Errors
 /// A refusal, or [`AgentError`] of the source or the disk; what runs was not touched by either.
 pub(super) fn refilled(
-    agent: &Agent,
+    agent: &mut Agent,
     source: &mut dyn BundleSource,
     offer: &Offer,
     outcome: ImportOutcome,
 ) -> Result<ImportOutcome, AgentError> {
-    let missing = match &outcome {
-        ImportOutcome::AlreadyActive { number, .. } if agent.rehearsal.is_none() => {
+    let mut missing = match &outcome {
+        ImportOutcome::AlreadyActive { number, .. } => {
             runner::index_of(agent, *number).map_or(0, |index| missing_blobs(agent, &index))
         }
         _ => 0,
     };
+    if let Some(rehearsal) = &mut agent.rehearsal {
+        rehearsal.missing_blobs = std::mem::take(&mut missing);
+    }
     if missing == 0 {
         source.is_here_already(&listed(offer));
         return Ok(outcome);

@@ -2,7 +2,7 @@
 //!
 //! What comes in: what an import would get, and an agent whose memory is a copy. What goes out: the orders
 //! that would be carried out, per assignment what would be added, run, changed or removed, and whether it
-//! would wait. Everything is verified and unpacked as for an import; nothing is stored and nothing runs.
+//! would wait. Everything is verified and unpacked as for an import; nothing is stored, and nothing runs but what is asked whether it may be applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,17 @@ use super::{BundleSource, ImportOutcome, Offer, copy, since};
 use crate::agent::Agent;
 use crate::apply;
 use crate::blobs::Blobs;
+use crate::enrol;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
 use crate::rehearsal::served;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
-use crate::runner::{self, approval, held};
+use crate::runner::{self, approval, delays, held};
 use crate::state::{generations, inventory};
 use crate::update;
-use outhaul_reconcilers::{Change, Item, ansible};
+use outhaul_reconcilers::{Change, Desired, Item, Reconciler, ansible};
 
 /// The files that a bundle has for one site alone, by assignment.
 pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
@@ -97,6 +98,11 @@ pub(crate) fn rehearse(
         orders: Vec::new(),
         assignments: Vec::new(),
         unchanged: Vec::new(),
+        run_again: Vec::new(),
+        stored_again: restored,
+        after_loss: enrol::is_unanswered(agent.store.read())?,
+        in_the_way: Vec::new(),
+        soak_s: Some(u64::from(agent.config.health.soak_s)).filter(|seconds| *seconds > 0),
         served: Vec::new(),
         own_files: own_files(&index, &agent.site.name),
         for_others: for_others(&index, &agent.site.name),
@@ -171,13 +177,21 @@ pub(crate) fn rehearse(
     agent
         .store
         .commit(|db| copy::issued(db, index.number, offer))?;
-    plan.waits = approval::why_shut(agent, &index)?;
+    delays::look(agent)?;
+    plan.waits = match restored {
+        // It is active: nothing keeps it from being applied again.
+        true => None,
+        false => approval::why_shut(agent, &index)?,
+    };
     Ok(recorded(agent, plan))
 }
 
 fn recorded(agent: &mut Agent, plan: ImportPlan) -> ImportOutcome {
     let number = plan.number;
-    agent.rehearsal = Some(Rehearsal { plan: Some(plan) });
+    agent.rehearsal = Some(Rehearsal {
+        plan: Some(plan),
+        ..Rehearsal::default()
+    });
     ImportOutcome::Rests {
         number,
         state: State::Staged,
@@ -201,6 +215,25 @@ fn removal(agent: &Agent, item: &Item) -> Change {
     })
 }
 
+/// All that applying an assignment does, where nothing here shows what of it was applied before.
+fn all_of(reconciler: &dyn Reconciler, desired: &Desired) -> Vec<Change> {
+    let run = reconciler.items(desired);
+    if reconciler.runs_again() && !run.is_empty() {
+        let run = run.into_iter();
+        return run
+            .map(|item| Change {
+                action: "run",
+                item: item.item,
+            })
+            .collect();
+    }
+    let files = desired.files().map(|(_, _, shown)| Change {
+        action: "apply",
+        item: shown,
+    });
+    files.collect()
+}
+
 fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Result<(), AgentError> {
     let reconcilers = agent.reconcilers(index)?;
     // A folder that is gone keeps nobody from looking at a newer bundle.
@@ -218,10 +251,19 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
         if changes.is_empty() {
             // What the inventory does not list, such as the config that a playbook reads.
             let known = running.iter().find(|a| a.name == desired.assignment.name);
-            changes = known.map_or_else(Vec::new, |known| differing(known, &desired.assignment));
+            changes = match known {
+                Some(known) => differing(known, &desired.assignment),
+                None if reconciler.plans_every_file() => Vec::new(),
+                None => all_of(reconciler, &desired),
+            };
         }
+        plan.in_the_way
+            .extend(reconciler.in_the_way(&desired, &recorded)?);
         if changes.is_empty() {
-            plan.unchanged.push(name);
+            match reconciler.runs_again() {
+                true => plan.run_again.push(name),
+                false => plan.unchanged.push(name),
+            }
             continue;
         }
         changes.extend(reconciler.goes_with_removed(false, &recorded));

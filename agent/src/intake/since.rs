@@ -12,10 +12,11 @@ use outhaul_kit::format_count::format_count;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::blobs::twins::{self, WrongTwin};
+use crate::enrol;
 use crate::error::AgentError;
 use crate::generation;
 use crate::runner;
-use crate::state::generations;
+use crate::state::{StateError, generations};
 use outhaul_content::serving;
 
 /// The rule of a copy of which this site lacks what is left out.
@@ -197,9 +198,8 @@ pub(super) fn or_wrong(
     let Some((blob, wrong)) = blobs.take_wrong() else {
         return error;
     };
-    let here = match runner::site_now(agent.store.read()).map(|site| site.active) {
-        Ok(Some(active)) => format!("this site has bundle {}", active.number),
-        Ok(None) => "this site has no bundle yet".to_owned(),
+    let here = match what_is_active(agent) {
+        Ok(here) => here,
         Err(error) => return error.into(),
     };
     let message = format!(
@@ -230,8 +230,22 @@ fn here(agent: &Agent, volume: &Volume) -> Result<String, AgentError> {
             return Ok(format!("this site has another bundle {}", base.number));
         }
     }
-    Ok(match runner::site_now(db)?.active {
-        Some(active) => format!("this site has bundle {}", active.number),
-        None => "this site has no bundle yet".to_owned(),
-    })
+    Ok(what_is_active(agent)?)
+}
+
+/// Which bundle is active here, and whether its content is here as well: a restored site may lack it.
+fn what_is_active(agent: &Agent) -> Result<String, StateError> {
+    let db = agent.store.read();
+    Ok(
+        match runner::site_now(db)?.active.map(|active| active.number) {
+            Some(number) if runner::index_of(agent, number).is_ok() => {
+                format!("this site has bundle {number}")
+            }
+            Some(number) => {
+                format!("bundle {number} is active on this site, and its content is not here")
+            }
+            None if enrol::is_without_bundles(db)? => "this site has no bundle yet".to_owned(),
+            None => "no bundle is active on this site".to_owned(),
+        },
+    )
 }

@@ -7,6 +7,7 @@ use std::process::Output;
 use outhaul_bundle::Instruction;
 use outhaul_test_kit::{Centre, Draft, Load, noise};
 
+use crate::ansible::{playbook, with_ansible, write};
 use crate::order_trust::{damaged, difference, everything, move_to};
 use crate::orders::running;
 use crate::site::{Site, code, stderr, stdout};
@@ -251,4 +252,118 @@ fn a_plan_names_sealed_values_that_this_site_cannot_open_and_where_they_stand() 
     // What it says would fail does.
     let taken = site.import(&bundle);
     assert_ne!(code(&taken), 0, "{}", stdout(&taken));
+}
+
+#[test]
+fn a_plan_says_that_playbooks_run_whatever_is_known_of_what_runs() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let load = |name: &str| {
+        let tasks = write("a file", name, "{{ outhaul_assignment }}");
+        Load::new(name).file("reconciler.yaml", playbook(&tasks))
+    };
+    let of_ansible = |loads: Vec<Load>| Draft::new(loads).ansible();
+    let backup = site.folder.path().join("drone-7.backup");
+    let one = centre.publish(&of_ansible(vec![load("hello")]));
+    site.take(&one);
+    site.ok(&["backup", "--to", text(&backup)]);
+    let two = centre.publish(&of_ansible(vec![load("hello"), load("more")]));
+    let planned = |site: &Site, bundle: &Path| stdout(&site.run(&["plan", text(bundle)]));
+    let known = planned(&site, &two);
+    assert!(
+        known.contains("run again, though unchanged: hello") && known.contains("add more"),
+        "{known}"
+    );
+    // What ran is not here any more.
+    let unknown = |site: &Site, bundle: &Path, first: &str| {
+        let printed = planned(site, bundle);
+        for words in [first, "  change hello\n    run reconciler.yaml"] {
+            assert!(printed.contains(words), "{printed}");
+        }
+        assert!(!printed.contains("nothing would change"), "{printed}");
+        fs::remove_file(site.folder.path().join("out/hello")).unwrap();
+        assert_eq!(code(&site.import(bundle)), 0);
+        assert!(site.folder.path().join("out/hello").exists());
+    };
+    fs::remove_dir_all(site.state().join("generations/1")).unwrap();
+    let again = [
+        "bundle 1 again:",
+        "  its content is not here and would be stored again",
+    ];
+    unknown(&site, &one, &again.join("\n"));
+    fs::rename(site.state(), site.folder.path().join("aside")).unwrap();
+    site.ok(&["restore", text(&backup), "--who", "ann"]);
+    unknown(&site, &one, &again.join("\n"));
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let _ = fs::remove_file(site.state().join(name));
+    }
+    site.ok(&["enrol", text(&centre.kit_with("drone-7", "second", |_| {}))]);
+    unknown(
+        &site,
+        &two,
+        "bundle 2, the first since the database of this site was lost:",
+    );
+}
+
+#[test]
+fn a_plan_says_that_blobs_would_be_copied_which_are_missing() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let one = centre.publish(&Draft::hello("one"));
+    site.take(&one);
+    fs::remove_dir_all(site.state().join("blobs")).unwrap();
+    let planned = stdout(&site.run(&["plan", text(&one)]));
+    assert!(
+        planned.contains("of its stored blobs, which are missing here, would be copied"),
+        "{planned}"
+    );
+}
+
+#[test]
+fn a_plan_fails_as_the_import_does_where_files_of_a_lost_database_are_in_the_way() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
+        let _ = fs::remove_file(site.state().join(name));
+    }
+    fs::remove_dir_all(site.state().join("generations")).unwrap();
+    site.ok(&["enrol", text(&centre.kit_with("drone-7", "second", |_| {}))]);
+    let two = centre.publish(&Draft::hello("two"));
+    let planned = site.run(&["plan", text(&two)]);
+    let words = "/applied/hello/manifest.yaml` is there and is not Outhaul's";
+    let printed = stdout(&planned);
+    assert!(
+        printed.contains("it would fail: `") && printed.contains(words),
+        "{printed}"
+    );
+    let imported = site.import(&two);
+    assert!(stdout(&imported).contains(words), "{}", stdout(&imported));
+    assert_eq!((code(&planned), code(&imported)), (1, 1));
+}
+
+#[test]
+fn a_plan_says_what_a_bundle_would_wait_for_and_until_when() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let delays = site.folder.path().join("later");
+    fs::create_dir(&delays).unwrap();
+    fs::write(delays.join("press"), "a print job runs").unwrap();
+    site.configure(&format!(
+        "approval = \"always\"\n[delay]\nfolder = {delays:?}\n[health]\nsoak_s = 600\n"
+    ));
+    let one = centre.publish(&Draft::hello("one"));
+    let planned = stdout(&site.run(&["plan", text(&one)]));
+    for words in [
+        "it would wait: ",
+        "`press`",
+        "a print job runs",
+        "until ",
+        "`outhaul-agent approve 1`",
+        "when this site stays healthy for 600 s",
+    ] {
+        assert!(planned.contains(words), "`{words}`: {planned}");
+    }
+    assert!(site.status()["generations"].as_array().unwrap().is_empty());
 }

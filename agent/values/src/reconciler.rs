@@ -71,6 +71,23 @@ impl Reconciler for WithSiteValues {
         self.inner.plan(&own, recorded)
     }
 
+    fn plans_every_file(&self) -> bool {
+        self.inner.plans_every_file()
+    }
+
+    fn runs_again(&self) -> bool {
+        self.inner.runs_again()
+    }
+
+    fn in_the_way(&self, desired: &Desired, recorded: &[Item]) -> Result<Vec<String>, ApplyError> {
+        let own = self.put(desired).unwrap_or_else(|_| desired.clone());
+        self.inner.in_the_way(&own, recorded)
+    }
+
+    fn goes_with_removed(&self, gone: bool, recorded: &[Item]) -> Vec<Change> {
+        self.inner.goes_with_removed(gone, recorded)
+    }
+
     fn items(&self, desired: &Desired) -> Vec<Item> {
         let own = self.put(desired).unwrap_or_else(|_| desired.clone());
         self.inner.items(&own)

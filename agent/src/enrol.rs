@@ -40,7 +40,7 @@ mod lost;
 
 pub use adopt::{Adopted, ValueBefore};
 pub use kept_floors::KeptFloors;
-pub use lost::{Lost, present as lost_here};
+pub use lost::{Lost, is_unanswered, is_without_bundles, present as lost_here};
 
 /// What enrolment made.
 #[derive(Debug)]
@@ -94,7 +94,8 @@ pub fn enrol(
     let (_lock, config, lost) = claimed(state_folder)?;
     // Opening a database that is gone would make an empty one in its place.
     if state::check_enrolled(state_folder).is_err() {
-        former::check_without_database(state_folder, (&fleet, &site_name), lost)?;
+        let of_kit = ((&fleet, &site_name), enrolment(&kit)?);
+        former::check_without_database(state_folder, of_kit, lost)?;
     }
     let mut store = opened(state_folder)?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {

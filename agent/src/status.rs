@@ -292,7 +292,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
         refusals: refusals::since_active(db)?,
-        attention: settings::beside(attention, agent, followed),
+        attention: settings::beside(attention, agent, followed)?,
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
             .map(|error| error.to_string()),

@@ -258,11 +258,11 @@ fn busy(roots: &[PathBuf]) -> bool {
 /// What may differ after any command: the record of what happened, and caches.
 ///
 /// An agent's reports (`outbox`), its list of sticks and refusals, what kept a bundle away, the bundle that it calls rejected and the
-/// steps to that (`journal`), calls to the service, its lower bound of time, what it reported last, the folder that it applies to, and the marks of files that it read; a hub's list of refusals,
+/// steps to that (`journal`), calls to the service, its lower bound of time, what it reported last, the folder that it applies to, the names of its settings, and the marks of files that it read; a hub's list of refusals,
 /// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; what was pulled today; how many reports there are (`site.json`); locks; and the cache of
 /// fetched repositories.
 fn is_record(line: &str) -> bool {
-    const META: [&str; 12] = [
+    const META: [&str; 13] = [
         "clock",
         "media",
         "not-taken",
@@ -272,6 +272,7 @@ fn is_record(line: &str) -> bool {
         "results",
         "observed",
         "reported",
+        "settings",
         "target",
         "calls",
         "request-until",

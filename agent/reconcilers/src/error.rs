@@ -75,6 +75,14 @@ pub enum ApplyError {
         /// What to do next.
         help: String,
     },
+    /// The settings by which this site worked are lost.
+    #[error("{problem}")]
+    Settings {
+        /// What is the matter.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
     /// What counts as this site's health cannot be checked at all, which says nothing of that health.
     #[error("this site's health cannot be checked: `{name}`: {problem}")]
     Health {
@@ -153,6 +161,7 @@ impl ApplyError {
             | Self::Hook { help, .. }
             | Self::Images { help, .. }
             | Self::Health { help, .. }
+            | Self::Settings { help, .. }
             | Self::Program { help, .. }
             | Self::Vault { help, .. } => help.clone(),
             Self::Busy { .. } => {

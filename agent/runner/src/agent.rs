@@ -11,6 +11,7 @@ use outhaul_bundle::{Index, Limits};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::Item;
 use outhaul_signer::SigningKey;
+use outhaul_site::aside;
 use outhaul_site::backup::restore;
 use outhaul_values::GivenValues;
 use rusqlite::Transaction;
@@ -22,6 +23,7 @@ use crate::facilities::Facilities;
 use crate::host::Host;
 use crate::identity;
 use crate::keys;
+use crate::lost_settings;
 use crate::reconcilers::BundleReconcilers;
 use crate::rehearsal::Rehearsal;
 use crate::state::clock::{self, ClockReading};
@@ -53,6 +55,8 @@ pub struct Agent {
     /// Whether nothing is to be done on this host: the memory is a copy, and what would be done is kept here.
     pub rehearsal: Option<Rehearsal>,
     lock: Option<Lock>,
+    /// Whether the settings are those of a file, and not the default ones.
+    has_settings: bool,
 }
 
 impl Agent {
@@ -71,6 +75,7 @@ impl Agent {
         let state_folder = StateFolder::new(state);
         state::check_enrolled(&state_folder)?;
         state_folder.check()?;
+        let has_settings = aside::is_taken(&state_folder.config());
         let config = config::load(&state_folder.config())?;
         state_folder.create()?;
         let store = Store::open(&state_folder.database())?;
@@ -88,6 +93,7 @@ impl Agent {
             limits: Limits::default(),
             rehearsal: None,
             lock: None,
+            has_settings,
         })
     }
 
@@ -132,6 +138,11 @@ impl Agent {
         let mut agent = Self::open(state)?;
         agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);
+        if let Err(error) = lost_settings::note(&agent.state_folder, &mut agent.store) {
+            tracing::warn!(
+                "which settings agent.toml has is not noted in case it is lost: {error}"
+            );
+        }
         let (folder, db) = (&agent.state_folder, agent.store.read());
         if let Some(differs) = identity::other_numbering(folder, db)? {
             // That it cannot be written is no reason to fail: each later round tries it again.
@@ -142,6 +153,21 @@ impl Agent {
             }
         }
         Ok(agent)
+    }
+
+    /// Refuses to work by the default settings where those of this site are lost. A service that read the file goes on with what it read; one that
+    /// started without does nothing until it is started again.
+    ///
+    /// # Errors
+    /// [`AgentError::Apply`]
+    pub fn check_settings(&self) -> Result<(), AgentError> {
+        // What is rehearsed beside a service, the service would do by what it read.
+        let by_service =
+            self.rehearsal.is_some() && lost_settings::is_known_to_service(&self.state_folder);
+        match self.has_settings || by_service {
+            true => Ok(()),
+            false => lost_settings::refuse(&self.state_folder, self.store.read()),
+        }
     }
 
     /// Whether this process is the one that may apply.
@@ -202,6 +228,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Apply`] of the first reconciler or program that cannot be used.
     pub fn can_apply(&self, index: &Index) -> Result<(), AgentError> {
+        self.check_settings()?;
         self.reconcilers(index)?.ready()?;
         self.can_ask()
     }

@@ -35,6 +35,7 @@ mod images;
 pub mod intact;
 mod kept;
 pub mod known_again;
+pub mod lost_settings;
 pub mod observe;
 pub mod own_values;
 mod pass;

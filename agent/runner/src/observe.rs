@@ -65,6 +65,7 @@ fn compared(
     let Some(active) = site.active.filter(|_| site.work == Work::Idle) else {
         return Ok(None);
     };
+    agent.check_settings()?;
     let active = active.number;
     let index = match crate::index_of(agent, active) {
         Err(AgentError::Generation(error)) => {

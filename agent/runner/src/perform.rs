@@ -24,6 +24,9 @@ use crate::state::{self, generations, key};
 /// # Errors
 /// [`AgentError`] of this host; nothing is decided then.
 pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, AgentError> {
+    if !matches!(task, Task::Discard(_)) {
+        agent.check_settings()?;
+    }
     Ok(match task {
         Task::Discard(number) => {
             tidy::discard(agent)?;

@@ -31,7 +31,7 @@ pub use observe::ObserveConfig;
 /// Who may write a file beside its owner and its group.
 const BY_ANYBODY: u32 = 0o002;
 /// Largest `agent.toml` in bytes.
-const MAX_CONFIG_BYTES: u64 = 256 * 1024;
+pub(crate) const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
 /// Everything that may be set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

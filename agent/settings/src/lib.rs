@@ -5,3 +5,4 @@
 
 pub mod apply;
 pub mod config;
+pub mod named;

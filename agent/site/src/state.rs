@@ -130,6 +130,8 @@ pub mod key {
     pub const MEDIA: &str = "media";
     /// [`inventory::Item`]s of an earlier memory whose files someone changed: whose they are, a person says.
     pub const DISPUTED: &str = "disputed";
+    /// Which settings `agent.toml` had when it was read last, by name.
+    pub const SETTINGS: &str = "settings";
     /// The folder that the folder reconciler wrote to, as `agent.toml` named it then.
     pub const TARGET: &str = "target";
     /// `Pins` of the runner: that images were pinned in containerd, and for which bundles.

@@ -49,7 +49,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             target.help()
         ));
     }
-    for left in former_targets::attention(&agent)? {
+    let is_by_lost = agent.check_settings().is_err();
+    let left = former_targets::attention(&agent)?;
+    for left in left.into_iter().filter(|_| !is_by_lost) {
         super::say(&format!("warning: {}; {}", left.message, left.help));
     }
     Ok(context.print_answer(&answer))

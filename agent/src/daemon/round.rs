@@ -16,6 +16,7 @@ use super::outcome::StatesBefore;
 use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
+use crate::enrol;
 use crate::error::AgentError;
 use crate::following;
 use crate::intake::pull::BundleRepository;
@@ -127,7 +128,17 @@ impl Round {
         bind_key(agent)?;
         tidy::restore_floors(agent)?;
         tidy::keep_holds(agent);
-        former_targets::look(agent)?;
+        match agent.check_settings() {
+            // The default target is none that this site was set to.
+            Err(error @ AgentError::Apply(_)) => error
+                .lines()
+                .iter()
+                .for_each(|line| tracing::error!("{line}")),
+            other => {
+                other?;
+                former_targets::look(agent)?;
+            }
+        }
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;
@@ -238,7 +249,8 @@ impl Round {
     fn show(&mut self, agent: &Agent) -> Result<(), AgentError> {
         let mut now = match generations::active(agent.store.read())? {
             Some(number) => format!("bundle {number} is active"),
-            None => "no bundle yet".to_owned(),
+            None if enrol::is_without_bundles(agent.store.read())? => "no bundle yet".to_owned(),
+            None => "no bundle is active".to_owned(),
         };
         if let Some(reports) = self.exports.sentence() {
             now = format!("{now}; {reports}");

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use outhaul_kit::text;
-use outhaul_reconcilers::{Item, folder};
+use outhaul_reconcilers::{Item, ansible, folder};
 
 use crate::agent::Agent;
 use crate::apply;
@@ -20,7 +20,7 @@ use crate::intake::skipped_source;
 use crate::machine::{State, Work};
 use crate::report::{former, refusal};
 use crate::runner::soak::{UNASKED, UNWELL};
-use crate::runner::{self, former_targets, held, known_again};
+use crate::runner::{self, former_targets, held, known_again, lost_settings};
 use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
@@ -42,7 +42,10 @@ pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), 
     let mut found: Vec<Attention> = disputed(agent)?.into_iter().collect();
     found.extend(waiting::waiting(agent)?);
     found.extend(held_content(agent)?);
+    let lost = lost_settings::attention(&agent.state_folder, agent.store.read(), None)?;
     match without_helper(agent) {
+        // Of what the default settings find here, nothing is about this site.
+        _ if lost.is_some() => {}
         Some(gone) => found.push(gone),
         None => found.extend(drift::drifted_now(agent, &mut looked)?),
     }
@@ -81,7 +84,9 @@ pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), 
         .partition(|left| left.what == AttentionKind::Health);
     found.extend(unwell);
     found.extend(damaged(agent)?);
-    found.extend(former_targets::attention(agent)?);
+    if lost.is_none() {
+        found.extend(former_targets::attention(agent)?);
+    }
     found.extend(enrol::lost_here(agent.store.read())?);
     found.extend(beside::missing(agent)?);
     found.extend(beside::restoring(agent));
@@ -310,21 +315,25 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
         };
         wanted.extend(index.assignments.iter().map(|a| a.name.to_string()));
     }
-    let mut found: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<(String, u64), (bool, Vec<String>)> = BTreeMap::new();
     for item in inventory::surplus(db, |name| wanted.contains(name))? {
         let of = (item.assignment, item.generation);
-        found
-            .entry(of)
-            .or_default()
-            .push(format!("`{}`", item.item));
+        let (playbooks, items) = found.entry(of).or_default();
+        *playbooks = item.kind == ansible::KIND;
+        items.push(format!("`{}`", item.item));
     }
     let rows = generations::all(db)?;
     let lacking = held::lacking(agent)?;
     let takes_from = held::takes_from(agent)?;
     Ok(found
         .into_iter()
-        .map(|((assignment, number), items)| {
+        .map(|((assignment, number), (playbooks, items))| {
             let items = text::named(&items, MAX_NAMED);
+            // Of a playbook nothing is on this host but what it did.
+            let items = match playbooks {
+                true => format!("its playbooks were run here, or begun: {items}"),
+                false => format!("this of it is on this host: {items}"),
+            };
             let again = brought_again(number, takes_from, site.waiting.map(|waiting| waiting.number));
             // What an enrolment knows again only because a held assignment keeps it did not fail here.
             let is_known = rows
@@ -332,7 +341,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 .any(|row| row.number == number && row.source != known_again::SOURCE);
             let (message, help) = match is_known {
                 true => (
-                    format!("`{assignment}` of bundle {number} does not run, and this of it is on this host: {items}"),
+                    format!("`{assignment}` of bundle {number} does not run, and {items}"),
                     format!(
                         "fix what made bundle {number} fail, then `outhaul-agent approve {number}` and import it \
                          again; or import a newer bundle: what it does not have is removed, the rest is replaced"
@@ -341,8 +350,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 // An enrolment found it again.
                 false => (
                     format!(
-                        "`{assignment}` of bundle {number} was applied before the database of this site was lost, and goes on; this of it is on \
-                         this host: {items}"
+                        "`{assignment}` of bundle {number} was applied before the database of this site was lost, and goes on; {items}"
                     ),
                     match lacking.first() {
                         // Newer bundles do not get past that.

@@ -7,16 +7,22 @@
 use crate::agent::Agent;
 use crate::attention::{Attention, AttentionKind};
 use crate::config;
+use crate::error::AgentError;
 use crate::runner::former_targets::StillFollowed;
+use crate::runner::lost_settings;
 
 /// What else a person should do something about, and this.
 pub(super) fn beside(
     mut others: Vec<Attention>,
     agent: &Agent,
     followed: Option<&StillFollowed>,
-) -> Vec<Attention> {
-    others.extend(not_followed_yet(agent, followed));
-    others
+) -> Result<Vec<Attention>, AgentError> {
+    let target = followed.and_then(|target| target.setting.as_deref());
+    match lost_settings::attention(&agent.state_folder, agent.store.read(), target)? {
+        Some(lost) => others.insert(0, lost),
+        None => others.extend(not_followed_yet(agent, followed)),
+    }
+    Ok(others)
 }
 
 /// That `agent.toml` was changed after the service read it.

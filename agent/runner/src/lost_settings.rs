@@ -1,0 +1,125 @@
+//! An `agent.toml` that is gone: by the default settings a bundle would be applied to another place, or without the approval that this site asks for.
+//!
+//! What comes in: which settings the file had when the agent worked with it last, and whether it is there. What goes out: an error before anything is
+//! applied or compared, and one thing to look after. A file without settings says that the defaults are meant.
+
+use std::path::Path;
+
+use outhaul_kit::text::{self, quoted};
+use outhaul_reconcilers::ApplyError;
+use outhaul_settings::named;
+use outhaul_site::aside;
+use outhaul_site::attention::{Attention, AttentionKind};
+
+use rusqlite::Connection;
+
+use crate::config;
+use crate::error::AgentError;
+use crate::state::{self, StateError, Store, key};
+use crate::state_folder::StateFolder;
+
+/// How many settings are named.
+const MAX_NAMED: usize = 5;
+
+/// Notes which settings the file has, before anything is done by them. One that is gone stays as it was noted.
+///
+/// # Errors
+/// [`StateError`]
+pub fn note(state_folder: &StateFolder, store: &mut Store) -> Result<(), StateError> {
+    let Some(now) = named::settings(&state_folder.config()) else {
+        return Ok(());
+    };
+    let known: Vec<String> = state::meta(store.read(), key::SETTINGS)?.unwrap_or_default();
+    match known == now {
+        true => Ok(()),
+        false => store.commit(|db| {
+            state::set_meta(db, key::SETTINGS, Some(&now).filter(|now| !now.is_empty()))
+        }),
+    }
+}
+
+/// The settings that are lost with the file, where it had some and is gone.
+fn lost(state_folder: &StateFolder, db: &Connection) -> Result<Option<Vec<String>>, StateError> {
+    match aside::is_taken(&state_folder.config()) {
+        true => Ok(None),
+        false => state::meta(db, key::SETTINGS),
+    }
+}
+
+/// Whether a service runs that read a file which is another one now, or gone.
+pub(crate) fn is_known_to_service(state_folder: &StateFolder) -> bool {
+    let read = state_folder.service_settings();
+    read.is_some() && read != config::mark(&state_folder.config())
+}
+
+/// Refuses to work by the default settings in place of lost ones.
+///
+/// # Errors
+/// [`AgentError::Apply`]
+pub(crate) fn refuse(state_folder: &StateFolder, db: &Connection) -> Result<(), AgentError> {
+    let Some(names) = state::meta::<Vec<String>>(db, key::SETTINGS)? else {
+        return Ok(());
+    };
+    let error = match aside::is_taken(&state_folder.config()) {
+        true => ApplyError::Settings {
+            problem: "agent.toml was gone when this program started, and is there again: it is not followed yet, and no bundle is applied".to_owned(),
+            help: "`systemctl restart outhaul-agent` has the service follow it".to_owned(),
+        },
+        false => ApplyError::Settings {
+            problem: format!(
+                "{}: by the default settings, bundles would be applied in another way; no bundle is applied",
+                sentence(state_folder, &names)
+            ),
+            help: help(state_folder, None),
+        },
+    };
+    Err(error.into())
+}
+
+/// The same for `status`; `target` is the one that a running service still writes to, as its settings named it.
+///
+/// # Errors
+/// [`StateError`] of the store.
+pub fn attention(
+    state_folder: &StateFolder,
+    db: &Connection,
+    target: Option<&Path>,
+) -> Result<Option<Attention>, StateError> {
+    let Some(names) = lost(state_folder, db)? else {
+        return Ok(None);
+    };
+    let now = match is_known_to_service(state_folder) {
+        true => {
+            "the service goes on with what it read when it started, and applies nothing after its next start"
+        }
+        false => "no bundle is applied, and what runs is not compared",
+    };
+    Ok(Some(Attention::of_site(
+        AttentionKind::Settings,
+        format!("{}: {now}", sentence(state_folder, &names)),
+        help(state_folder, target),
+    )))
+}
+
+fn sentence(state_folder: &StateFolder, names: &[String]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        "`{}` is gone, and this site has worked with one that sets {}",
+        text::path(&state_folder.config()),
+        text::named(&names, MAX_NAMED)
+    )
+}
+
+fn help(state_folder: &StateFolder, target: Option<&Path>) -> String {
+    let target = target.map_or_else(String::new, |target| {
+        format!(
+            " (`target` under `[folder]`: set it to `{}` again)",
+            text::path(target)
+        )
+    });
+    format!(
+        "put the file back{target} (each backup of this site has it), or write it again; where the default settings are meant from now on, make a file \
+         without settings (`install -m 644 /dev/null {path}`); then start the service again, where it runs (`systemctl restart outhaul-agent`)",
+        path = quoted(state_folder.config())
+    )
+}

@@ -1,0 +1,80 @@
+//! A site whose `agent.toml` is gone: nothing is applied by the default settings, until the file is there again or the defaults are confirmed.
+//!
+//! What must come out: the place that the site was set to stays as it is, the default one stays empty, and both ways out work as they are printed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use outhaul_test_kit::{Centre, Draft};
+
+use crate::service::{Service, log, until};
+use crate::site::{Site, assert_reports, stderr, stdout, tree};
+use crate::taken_away::{as_printed, path};
+
+const WORDS: [&str; 2] = [
+    "agent.toml` is gone, and this site has worked with one that sets `folder.target`",
+    "no bundle is applied",
+];
+
+/// A site that writes into another folder than the default one, and whose settings are lost; with that folder.
+fn lost(centre: &Centre) -> (Site, PathBuf) {
+    let site = Site::new(centre, "drone-7");
+    let target = site.folder.path().join("srv");
+    site.configure(&format!("[folder]\ntarget = {target:?}\n"));
+    site.take(&centre.publish(&Draft::hello("one")));
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    (site, target)
+}
+
+#[test]
+fn a_bundle_is_not_applied_by_the_default_settings_where_the_file_is_lost() {
+    let centre = Centre::new();
+    let (site, target) = lost(&centre);
+    let before = tree(&target);
+    let two = centre.publish(&Draft::hello("two"));
+    for command in [&["import", path(&two)][..], &["plan", path(&two)]] {
+        assert_reports(&site.run(command), 2, &WORDS);
+    }
+    let status = site.run(&["status"]);
+    assert_reports(&status, 0, &[]);
+    for words in WORDS {
+        assert!(stdout(&status).contains(words), "{}", stdout(&status));
+    }
+    let mut service = Service::start(&site);
+    until("it does not say so", || {
+        let said = fs::read_to_string(log(&site)).unwrap();
+        WORDS.iter().all(|words| said.contains(words))
+    });
+    // It was put back meanwhile: the service has the default settings until it is started again.
+    site.configure(&format!("[folder]\ntarget = {target:?}\n"));
+    let words = ["is not followed yet", "systemctl restart outhaul-agent"];
+    assert_reports(&site.import(&two), 2, &words);
+    assert!(service.terminate().success());
+    assert_eq!(tree(&target), before);
+    assert!(!site.state().join("applied").exists());
+    site.take(&two);
+    assert_ne!(tree(&target), before);
+    assert!(!site.state().join("applied").exists());
+}
+
+#[test]
+fn the_default_settings_are_followed_when_that_is_confirmed_as_printed() {
+    let centre = Centre::new();
+    let (site, target) = lost(&centre);
+    let before = tree(&target);
+    let two = centre.publish(&Draft::hello("two"));
+    let said = stderr(&site.import(&two));
+    assert!(as_printed(&said, "install ").status.success(), "{said}");
+    site.take(&two);
+    assert_eq!(
+        site.applied()["hello/manifest.yaml"],
+        b"greeting: two\n",
+        "in the default place"
+    );
+    assert_eq!(tree(&target), before);
+    let attention = site.status()["attention"].to_string();
+    assert!(attention.contains("former-target"), "{attention}");
+    // A file without settings has none to lose.
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    site.take(&centre.publish(&Draft::hello("three")));
+}

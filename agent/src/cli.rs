@@ -20,6 +20,7 @@ use crate::intake::visit;
 use crate::interrupted;
 use crate::state::StateError;
 use crate::state_folder::{LockError, StateFolder};
+use outhaul_host::owner;
 
 mod apply;
 mod apply_helper;
@@ -30,7 +31,6 @@ mod export;
 mod hold;
 mod import;
 mod observe;
-mod owner;
 mod plan;
 mod restore;
 mod rollback;

@@ -21,7 +21,7 @@ use outhaul_site::state_folder::LockError;
 mod beside;
 mod ways;
 
-use ways::{is_denied, removable_help, rights_help, without_repeat};
+use ways::{is_denied, rights_help, space_help, without_repeat};
 
 /// The rule by which content is refused that failed here before.
 pub const FAILED_BEFORE: &str = "failed-before";
@@ -96,8 +96,8 @@ pub enum AgentError {
     NotReadable(#[source] FileError),
     /// Not enough space.
     #[error(
-        "not enough space in `{folder}`: needed {needed} MiB (bundle, unpacked files and a reserve \
-         of {reserve} MiB), free {free} MiB, missing {missing} MiB; nothing was changed"
+        "not enough space in `{folder}`: needed {needed} MiB ({}), free {free} MiB, missing {missing} MiB; nothing was changed",
+        ways::needed_for(*reserve)
     )]
     Space {
         /// The state folder.
@@ -210,9 +210,11 @@ impl Classified for AgentError {
             Self::Config(_)
             | Self::Usage { .. }
             | Self::Place(_)
-            | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => {
-                FailureClass::Usage
-            }
+            | Self::Apply(
+                ApplyError::Unknown { .. }
+                | ApplyError::Mismatch { .. }
+                | ApplyError::Settings { .. },
+            ) => FailureClass::Usage,
             Self::State(error) => error.class(),
             Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. })
             | Self::Broken { .. } => FailureClass::Internal,
@@ -299,15 +301,9 @@ impl AgentError {
             (Some(rule), error) => Self::refused(source_name, rule, error.to_string()),
             (None, BackupError::State(error)) => Self::State(*error),
             (None, BackupError::File(error)) => Self::File(error),
-            (None, error @ BackupError::Exists { .. }) => Self::Usage {
-                message: error.to_string(),
-                help: "name a new file: a backup whose digest was written down is not replaced"
-                    .to_owned(),
-            },
             (None, other) => Self::Usage {
                 message: other.to_string(),
-                help: "give an empty folder (`--state`), or move what is in this one away"
-                    .to_owned(),
+                help: other.help(),
             },
         }
     }
@@ -382,11 +378,11 @@ impl AgentError {
                     .into()
             }
             Self::Space {
-                folder, removable, ..
-            } => format!(
-                "free that much and repeat the command, or lower `min_free_mb` in agent.toml; {}",
-                removable_help(folder, removable)
-            ),
+                folder,
+                removable,
+                reserve,
+                ..
+            } => space_help(folder, removable, *reserve),
             Self::Nothing { help, .. }
             | Self::Failed { help, .. }
             | Self::Owner { help, .. }

@@ -10,6 +10,7 @@ pub mod host;
 pub mod http;
 pub mod links;
 pub mod other_files;
+pub mod owner;
 pub mod page_place;
 pub mod reconcilers;
 pub mod state_place;

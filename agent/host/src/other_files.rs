@@ -82,7 +82,8 @@ impl Kind {
             }
             Self::Reports => "carry it to the hub: `outhaul-hub import` imports it".to_owned(),
             Self::Backup => format!(
-                "`outhaul-agent restore {typed}` makes an empty state folder that site again, when its machine will never run again"
+                "`outhaul-agent --state DIR restore {typed}`, with an empty or new folder, makes that the site again, when the machine of the backup will never \
+                 run again"
             ),
         }
     }

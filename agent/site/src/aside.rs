@@ -78,22 +78,47 @@ pub fn whole_folder_command(folder: &Path) -> String {
 }
 
 /// The same for another folder of the same site. Saved reports are on their way to the hub, and saved databases the way back to what is lost: both come
-/// along.
-pub fn folder_command(folder: &Path) -> String {
+/// along, and `held`, the files that show what people hold: a backup may be older than that.
+pub fn folder_command(folder: &Path, held: &[PathBuf]) -> String {
     let to = folder_name(folder);
+    let held = held_command(folder, &to, held);
     if is_mount_point(folder) {
-        return content_command(folder, &to, &[RESCUED]);
+        return content_command(folder, &to, &[RESCUED]) + &held;
     }
     let moved = typed(folder, &to);
     let rescued = durable::list(&folder.join(RESCUED)).unwrap_or_default();
-    if rescued.is_empty() {
+    let rescued = match rescued.is_empty() {
+        true => String::new(),
+        false => format!(
+            " && mv {} {}",
+            text::quoted(to.join(RESCUED)),
+            text::quoted(folder)
+        ),
+    };
+    if rescued.is_empty() && held.is_empty() {
         return moved;
     }
     let made = text::quoted(folder);
     format!(
-        "{moved} && mkdir -m 700 {made} && chown --reference={aside} {made} && mv {rescued} {made}",
+        "{moved} && mkdir -m 700 {made} && chown --reference={aside} {made}{rescued}{held}",
         aside = text::quoted(&to),
-        rescued = text::quoted(to.join(RESCUED))
+    )
+}
+
+/// How `held`, files of the state folder, come along into `rescued` of a new one.
+fn held_command(folder: &Path, to: &Path, held: &[PathBuf]) -> String {
+    if held.is_empty() {
+        return String::new();
+    }
+    let files: Vec<_> = held
+        .iter()
+        .map(|path| text::quoted(to.join(path.file_name().unwrap_or_default())))
+        .collect();
+    let made = text::quoted(folder.join(RESCUED));
+    format!(
+        " && mkdir -p -m 700 {made} && chown --reference={to} {made} && cp -p {files} {made}",
+        to = text::quoted(to),
+        files = files.join(" ")
     )
 }
 
@@ -119,17 +144,25 @@ fn content_command(folder: &Path, to: &Path, stays: &[&str]) -> String {
     )
 }
 
-/// The command that moves a database out of the state folder, with what is beside it: SQLite would discard what is committed there only.
+/// The command that moves a database out of the state folder, with what is beside it: SQLite would discard what is committed there only. What is beside it
+/// may be gone when the command is typed, because a process that ends removes it.
 pub fn database_command(path: &Path) -> String {
     let to = free_name(path);
-    let beside = BESIDE_DATABASE.iter().map(|end| (ending(path, end), end));
-    let beside = beside.filter(|(from, _)| is_taken(from));
-    let beside = beside.map(|(from, end)| typed(&from, &ending(&to, end)));
-    let database = is_taken(path).then(|| typed(path, &to));
-    let all: Vec<_> = database.into_iter().chain(beside).collect();
-    match all.is_empty() {
-        true => typed(path, &to),
-        false => all.join(" && "),
+    let moved = typed(path, &to);
+    let is_alone = !BESIDE_DATABASE
+        .iter()
+        .any(|end| is_taken(&ending(path, end)));
+    if is_alone {
+        return moved;
+    }
+    let beside = format!(
+        "(for end in wal shm journal; do test ! -e {path}-$end || mv {path}-$end {to}-$end || exit; done)",
+        path = text::quoted(path),
+        to = text::quoted(&to)
+    );
+    match is_taken(path) {
+        true => format!("{moved} && {beside}"),
+        false => beside,
     }
 }
 
@@ -193,6 +226,18 @@ mod tests {
             assert_eq!(read(&ending(&to, "-wal")), format!("frames {count}"));
             assert!(!is_taken(&path) && !is_taken(&ending(&path, "-wal")));
         }
+        // What was beside it when the command was printed is gone when it is typed.
+        fs::write(&path, "rows").unwrap();
+        fs::write(ending(&path, "-shm"), "index").unwrap();
+        let command = database_command(&path);
+        fs::remove_file(ending(&path, "-shm")).unwrap();
+        let run = |command: &str| {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", command]).status().unwrap().success()
+        };
+        assert!(run(&command) && !is_taken(&path), "{command}");
+        assert!(!run(&command), "there is nothing to move any more");
+        fs::remove_file(folder.path().join("agent.db.aside-3")).unwrap();
         // What an earlier command moved alone keeps its name from the next database.
         fs::write(folder.path().join("agent.db.aside-3-wal"), "").unwrap();
         assert!(free_name(&path).ends_with("agent.db.aside-4"));

@@ -21,6 +21,7 @@ mod checked;
 mod error;
 mod format;
 pub mod restore;
+mod saved_holds;
 
 pub use error::BackupError;
 pub use format::{Header, MAGIC};

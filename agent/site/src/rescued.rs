@@ -21,6 +21,9 @@ use crate::identity;
 use crate::state::{self, SiteIdentity, StateError, Store, key, outbox};
 use crate::state_folder::{REPORTS, RESCUED, StateFolder};
 
+/// How the names end of files with what was in a file of reports and is no report of this site.
+const LEFT: &str = ".left";
+
 /// One file of reports, as `export` writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RescuedReports {
@@ -100,6 +103,28 @@ impl RescuedReports {
         let path = text::path(&self.path);
         let problem = (others > 0).then(|| format!("has {what}: find out who wrote to `{path}`"));
         Ok(Some(Readable { bytes, problem }))
+    }
+
+    /// Keeps lines that are no reports of this site, and that nobody was sent, in a file beside this one, which goes.
+    fn keep(&self, lines: &[&[u8]]) -> Result<(), FileError> {
+        let mut bytes = lines.join(&b'\n');
+        bytes.push(b'\n');
+        let first = aside::ending(&self.path, LEFT);
+        // A power cut may have come before the file itself went.
+        let is_free = |to: &PathBuf| {
+            !aside::is_taken(to)
+                || durable::read(to, bytes.len() as u64).is_ok_and(|there| there == bytes)
+        };
+        let to = aside::first_free(&first, is_free);
+        durable::write(&to, &bytes, durable::SECRET_MODE)?;
+        tracing::warn!(
+            "{} are with the hub, and `{}` had lines that are not reports of this site with that numbering: these were not sent, and stay in `{}`; find \
+             out who wrote them",
+            self.sentence(),
+            text::path(&self.path),
+            text::path(&to)
+        );
+        Ok(())
     }
 
     /// Whether a line is one of the reports that the name states. Whoever gets it verifies its signature.
@@ -196,8 +221,8 @@ pub fn acknowledged(
         .iter()
         .filter(covers)
         .partition(|one| one.epoch == site.epoch.as_str());
-    remove(own.into_iter())?;
-    remove(former.into_iter())
+    remove(own.into_iter(), site)?;
+    remove(former.into_iter(), site)
 }
 
 /// Removes what the database of `site` has as well, before its reports are renumbered: they are queued again then, and under their former
@@ -207,17 +232,32 @@ pub fn acknowledged(
 /// [`FileError`] of what cannot be removed.
 pub fn queued_again(state_folder: &StateFolder, site: &SiteIdentity) -> Result<u64, FileError> {
     let all = all(state_folder, site);
-    remove(all.iter().filter(|one| one.epoch == site.epoch.as_str()))
+    let own = all.iter().filter(|one| one.epoch == site.epoch.as_str());
+    remove(own, site)
 }
 
-/// Returns how many reports were in them, each counted once.
-fn remove<'a>(files: impl Iterator<Item = &'a RescuedReports>) -> Result<u64, FileError> {
+/// Returns how many reports of `site` were in them, each counted once. What else lay in one was never sent, and stays beside it.
+fn remove<'a>(
+    files: impl Iterator<Item = &'a RescuedReports>,
+    site: &SiteIdentity,
+) -> Result<u64, FileError> {
     let mut gone = BTreeSet::new();
     for one in files {
-        let bytes =
-            media::read_file(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64).unwrap_or_default();
+        let bytes = match media::read_file(&one.path, MAX_REPORTS_AT_ONCE_BYTES as u64) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_missing() => continue,
+            // What is in it was not sent either.
+            Err(error) => {
+                tracing::warn!("{} stays: {error}", one.sentence());
+                continue;
+            }
+        };
+        let (own, others): (Vec<_>, Vec<_>) = lines(&bytes).partition(|line| one.has(line, site));
+        if !others.is_empty() {
+            one.keep(&others)?;
+        }
         durable::remove_file(&one.path)?;
-        gone.extend(lines(&bytes).map(Digest::of));
+        gone.extend(own.into_iter().map(Digest::of));
     }
     Ok(gone.len() as u64)
 }
@@ -265,7 +305,11 @@ fn write_out_of(
 pub fn keep_left_beside_database(state_folder: &StateFolder) -> Result<Option<PathBuf>, FileError> {
     let database = state_folder.database();
     let left = aside::BESIDE_DATABASE.map(|end| aside::ending(&database, end));
-    if aside::is_taken(&database) || !left.iter().any(|path| aside::is_taken(path)) {
+    // SQLite takes an empty one for a new database.
+    let is_empty = |found: fs::Metadata| found.is_file() && found.len() == 0;
+    let is_there =
+        aside::is_taken(&database) && !fs::symlink_metadata(&database).is_ok_and(is_empty);
+    if is_there || !left.iter().any(|path| aside::is_taken(path)) {
         return Ok(None);
     }
     let has_rows =
@@ -289,116 +333,4 @@ pub fn tidy_up(state_folder: &StateFolder) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_beside_a_lost_database_is_kept_each_time_and_of_one_that_is_there_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = StateFolder::new(folder.path());
-        let wal = folder.path().join("agent.db-wal");
-        assert_eq!(keep_left_beside_database(&state).unwrap(), None);
-        for name in ["left", "left-2"] {
-            fs::write(&wal, name).unwrap();
-            let kept = keep_left_beside_database(&state).unwrap().unwrap();
-            assert_eq!(kept, folder.path().join("rescued").join(name));
-            assert_eq!(fs::read_to_string(kept.join("agent.db-wal")).unwrap(), name);
-            assert!(!wal.exists());
-        }
-        fs::write(&wal, "frames").unwrap();
-        fs::write(state.database(), "rows").unwrap();
-        assert_eq!(keep_left_beside_database(&state).unwrap(), None);
-        assert!(wal.exists());
-    }
-
-    #[test]
-    fn a_damaged_saved_database_is_an_error_and_keeps_the_reports_of_no_other_back() {
-        let root = tempfile::tempdir().unwrap();
-        let state_folder = StateFolder::new(root.path());
-        let site: SiteIdentity = serde_json::from_value(serde_json::json!({
-            "fleet": "acme", "name": "press-7", "epoch": "e1", "hub_url": "", "hub_key": "",
-            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
-        }))
-        .unwrap();
-        let rescued = root.path().join(RESCUED);
-        fs::create_dir(&rescued).unwrap();
-        let mut store = Store::open(&root.path().join("agent.db")).unwrap();
-        let done = store.commit(|db| {
-            state::set_meta(db, key::SITE, Some(&site))?;
-            db.execute(
-                "INSERT INTO outbox (number, class, envelope) VALUES (1, 'started', X'7b7d')",
-                [],
-            )
-            .unwrap();
-            Ok::<_, StateError>(())
-        });
-        done.unwrap();
-        let saved = rescued.join("e1-1.db");
-        store
-            .read()
-            .execute("VACUUM INTO ?1", [saved.to_str().unwrap()])
-            .unwrap();
-        for damaged in ["a-1.db", "z-1.db"] {
-            fs::write(rescued.join(damaged), "no database").unwrap();
-        }
-        assert!(write_out(&state_folder, &site).is_err());
-        let written = folder(&state_folder).join("press-7-e1-1-1.reports");
-        assert_eq!(fs::read(written).unwrap(), b"{}\n");
-    }
-
-    #[test]
-    fn what_the_database_has_itself_does_not_wait_and_what_the_hub_has_goes() {
-        let root = tempfile::tempdir().unwrap();
-        let state_folder = StateFolder::new(root.path());
-        let site: SiteIdentity = serde_json::from_value(serde_json::json!({
-            "fleet": "acme", "name": "press-7", "epoch": "e2", "hub_url": "", "hub_key": "",
-            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
-        }))
-        .unwrap();
-        assert_eq!(waiting(&state_folder, &site), []);
-        let folder = folder(&state_folder);
-        fs::create_dir_all(&folder).unwrap();
-        for name in [
-            "press-7-e1-1-4.reports",
-            "press-7-e1-5-5.reports",
-            "press-7-e2-1-2.reports",
-            "press-77-e1-1-2.reports",
-            "press-7-e1-x-2.reports",
-            "notes",
-        ] {
-            fs::write(folder.join(name), "{}\n").unwrap();
-        }
-        let said = || -> Vec<String> {
-            let all = waiting(&state_folder, &site);
-            all.iter().map(RescuedReports::sentence).collect()
-        };
-        let both = ["reports 1 to 4 of numbering e1", "report 5 of numbering e1"];
-        assert_eq!(said(), both);
-        let ack = |site: &str, epoch: &str, number: u64| -> Ack {
-            serde_json::from_value(serde_json::json!({
-                "fleet": "acme", "site": site, "epoch": epoch, "number": number, "hub_time_ms": 1,
-            }))
-            .unwrap()
-        };
-        let others = [
-            ack("press-8", "e1", 5),
-            ack("press-7", "e1", 3),
-            ack("press-7", "e1", 6),
-        ];
-        assert_eq!(acknowledged(&state_folder, &site, &others).unwrap(), 0);
-        let identity = serde_json::json!({
-            "format": "outhaul.dev/site-identity/v1", "fleet": "acme", "site": "press-7", "epoch": "e2", "before": ["e0"], "reports": 2,
-        });
-        fs::write(state_folder.identity(), identity.to_string()).unwrap();
-        fs::write(folder.join("press-7-e0-1-2.reports"), "{}\n").unwrap();
-        // More than is saved, of a numbering that was this site's.
-        let of_former = [ack("press-7", "e0", 9)];
-        assert_eq!(acknowledged(&state_folder, &site, &of_former).unwrap(), 1);
-        let own = [ack("press-7", "e1", 4)];
-        assert_eq!(acknowledged(&state_folder, &site, &own).unwrap(), 1);
-        assert_eq!(said(), both[1..]);
-        assert_eq!(queued_again(&state_folder, &site).unwrap(), 1);
-        assert!(!folder.join("press-7-e2-1-2.reports").exists());
-        assert_eq!(said(), both[1..]);
-    }
-}
+mod tests;

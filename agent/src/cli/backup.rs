@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use outhaul_site::backup;
+use outhaul_host::owner;
+use outhaul_site::backup::{self, BackupError};
 
 /// Writes keys, identity, memory and settings of this site into one file of mode 0600.
 ///
@@ -62,7 +63,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         args.with_content,
         version,
         made_ms,
-    )?;
+    )
+    .map_err(|error| match error {
+        BackupError::File(error) if !error.path.starts_with(&context.state) => {
+            let command = match args.with_content {
+                true => "backup --with-content --to",
+                false => "backup --to",
+            };
+            owner::not_writable(error, &args.to, command)
+        }
+        other => other.into(),
+    })?;
     let (header, to) = (&written.header, outhaul_kit::text::path(&args.to));
     let what = match args.with_content {
         true => "keys, state, settings and the bundles on disk",

@@ -3,7 +3,7 @@
 use outhaul_kit::text::{json_path, quoted};
 use std::path::{Path, PathBuf};
 
-use outhaul_host::{other_files, state_place};
+use outhaul_host::{other_files, owner, state_place};
 use outhaul_kit::media;
 
 use super::Context;
@@ -32,7 +32,9 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     state_place::refuse_used(&context.state, Some(&args.kit))?;
-    other_files::refuse_no_kit(&args.kit, &media::open_file(&args.kit)?)?;
+    let file = media::open_file(&args.kit);
+    let file = file.map_err(|error| owner::not_readable(error, &args.kit, "enrol"))?;
+    other_files::refuse_no_kit(&args.kit, &file)?;
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
     enrol::check_kit(&kit).map_err(|error| match error {
         AgentError::Usage { message, help } => AgentError::Usage {

@@ -4,7 +4,7 @@ use outhaul_kit::text::one_full_line;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_host::{other_files, state_place};
+use outhaul_host::{other_files, owner, state_place};
 use outhaul_kit::media;
 
 use super::Context;
@@ -38,7 +38,9 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     state_place::refuse(&context.state)?;
-    other_files::refuse_no_backup(&args.file, &media::open_file(&args.file)?)?;
+    let file = media::open_file(&args.file);
+    let file = file.map_err(|error| owner::not_readable(error, &args.file, "restore"))?;
+    other_files::refuse_no_backup(&args.file, &file)?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let options = Options {
         digest: args.digest,
@@ -63,6 +65,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         "the machine that this backup is of must never run again: two machines with one key contradict each other at \
          the hub, and neither counts",
     );
+    for sentence in &done.held {
+        super::say(sentence);
+    }
     let content = match header.content {
         true => {
             "its bundles are on disk again: `outhaul-agent apply` puts right what is missing on this host"
@@ -80,7 +85,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &serde_json::json!({
             "site": header.site, "fleet": header.fleet, "digest": done.digest, "content": header.content,
             "epoch": done.epoch, "epoch_before": header.epoch, "reports_before": header.reports_last,
-            "made_ms": header.made_ms, "kept_settings": done.kept_settings,
+            "made_ms": header.made_ms, "kept_settings": done.kept_settings, "held": done.held,
         }),
     );
     Ok(0)

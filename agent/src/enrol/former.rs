@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::EnrolmentRequest;
-use outhaul_bundle::{Index, Limits};
+use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_kit::text;
 use outhaul_signer::{PublicKey, SigningKey};
 use outhaul_site::aside;
@@ -97,11 +97,11 @@ pub(super) fn becomes(state_folder: &StateFolder, site: &Name) -> String {
 /// As [`check`].
 pub(super) fn check_without_database(
     state_folder: &StateFolder,
-    kit: (&Name, &Name),
+    (kit, enrolment): ((&Name, &Name), Digest),
     lost: bool,
 ) -> Result<(), AgentError> {
     check(state_folder, kit, lost)?;
-    check_saved(state_folder, kit)
+    check_saved(state_folder, kit, enrolment)
 }
 
 /// The key in the folder, and the request that names it.
@@ -247,20 +247,27 @@ fn rescued_of_other(
 fn check_saved(
     state_folder: &StateFolder,
     (fleet, site): (&Name, &Name),
+    enrolment: Digest,
 ) -> Result<(), AgentError> {
     let database = state_folder.database();
-    let saved = state::saved::beside(&database).filter(|path| {
-        let of = state::saved::site_in(path);
-        of.is_ok_and(|of| (&of.fleet, &of.name) == (fleet, site))
+    let saved = state::saved::beside(&database).and_then(|path| {
+        let of = state::saved::site_in(&path).ok()?;
+        ((&of.fleet, &of.name) == (fleet, site)).then_some((path, of))
     });
-    let Some(saved) = saved else {
+    let Some((saved, of)) = saved else {
         return Ok(());
     };
     let shown = text::path(&saved);
-    let then = match state_folder.key().exists() {
-        true => "start the service: `site.key` is here, and no enrolment is needed",
-        false => {
+    let then = match (state_folder.key().exists(), of.enrolment == Some(enrolment)) {
+        (true, _) => "start the service: `site.key` is here, and no enrolment is needed",
+        (false, false) => {
             "repeat this command: this site then has a new key, and all that it knew, with the reports that wait"
+        }
+        // A kit is good for one key.
+        (false, true) => {
+            "restore `site.key` where a copy of it is, and start the service; where it is lost, enrol with a new kit (`outhaul site enrol SITE --again` at the \
+             centre writes one): this kit is bound to the key that is lost, and with a new one this site has a new key, and all that it knew, with the \
+             reports that wait"
         }
     };
     Err(AgentError::Usage {

@@ -99,3 +99,67 @@ fn a_file_that_its_owner_may_not_read_is_opened_by_what_is_printed() {
     type_as_root(&stderr(&refused), "chmod");
     assert_reports(&as_user(&site, NOBODY, &["import", &two]), 0, &[]);
 }
+
+#[test]
+fn a_kit_and_a_backup_of_another_user_go_through_a_place_between_as_printed() {
+    if let Some(why) = no_other_user() {
+        return skipped(why);
+    }
+    let (site, _) = of_nobody();
+    let centre = Centre::new();
+    // The folder of the person who gives the commands.
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let name = format!("drone-7-of-{}", std::process::id());
+    let to = home.path().join(format!("{name}.backup"));
+    let to = to.to_str().unwrap();
+    let refused = as_user(&site, NOBODY, &["backup", "--to", to]);
+    let words = [
+        "Permission denied",
+        "runs as user 65534",
+        "nothing was written",
+    ];
+    assert_reports(&refused, 3, &words);
+    type_as_root(&stderr(&refused), "install -d -m 700 -o 65534");
+    let of_user = last_argument(&stderr(&refused), "backup --to");
+    assert_reports(
+        &as_user(&site, NOBODY, &["backup", "--to", &of_user]),
+        0,
+        &[],
+    );
+    fs::rename(&of_user, to)
+        .or_else(|_| fs::copy(&of_user, to).and_then(|_| fs::remove_file(&of_user)))
+        .unwrap();
+
+    fs::remove_dir_all(site.state()).unwrap();
+    fs::create_dir(site.state()).unwrap();
+    give(&site.state(), NOBODY);
+    let refused = as_user(&site, NOBODY, &["restore", to]);
+    assert_reports(&refused, 3, &["Permission denied", "nothing was changed"]);
+    type_as_root(&stderr(&refused), "install -m 600 -o 65534");
+    let copy = last_argument(&stderr(&refused), "restore");
+    assert_reports(&as_user(&site, NOBODY, &["restore", &copy]), 0, &[]);
+    fs::remove_file(&copy).unwrap();
+
+    fs::remove_dir_all(site.state()).unwrap();
+    fs::create_dir(site.state()).unwrap();
+    give(&site.state(), NOBODY);
+    let kit = home.path().join(format!("{name}.kit"));
+    fs::copy(centre.kit("drone-7"), &kit).unwrap();
+    let refused = as_user(&site, NOBODY, &["enrol", kit.to_str().unwrap()]);
+    assert_reports(&refused, 3, &["Permission denied", "nothing was changed"]);
+    type_as_root(&stderr(&refused), "install -m 600 -o 65534");
+    let copy = last_argument(&stderr(&refused), "enrol");
+    assert_reports(&as_user(&site, NOBODY, &["enrol", &copy]), 0, &[]);
+    fs::remove_file(&copy).unwrap();
+}
+
+/// The last word of the printed command that is to be given as the agent's user.
+#[track_caller]
+fn last_argument(said: &str, command: &str) -> String {
+    let mut quoted = said.split('`').skip(1).step_by(2);
+    let found =
+        quoted.find(|quoted| quoted.starts_with("sudo -u '#65534' ") && quoted.contains(command));
+    let found = found.unwrap_or_else(|| panic!("{said}"));
+    found.rsplit(' ').next().unwrap().to_owned()
+}

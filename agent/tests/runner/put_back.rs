@@ -13,16 +13,17 @@ use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
 use outhaul_signer::{Envelope, SigningKey};
 use outhaul_test_kit::{Centre, Draft};
 
+use crate::saved_holds::assert_held;
 use crate::service::{Service, log, until};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::taken_away::{DATABASE, as_printed, at_work, path, remove, running, signal};
 
-fn database(site: &Site) -> PathBuf {
+pub fn database(site: &Site) -> PathBuf {
     site.state().join("agent.db")
 }
 
 /// A site of which the whole state folder was removed under its service, and what it had reported.
-fn removed(centre: &Centre) -> (Site, Vec<String>) {
+pub fn removed(centre: &Centre) -> (Site, Vec<String>) {
     let (site, mut service) = at_work(centre);
     let before = site.event_log();
     signal(&service, "-STOP");
@@ -163,6 +164,7 @@ fn what_waits_in_rescued_comes_along_when_the_folder_is_moved_aside_for_a_restor
     let site = running(&centre, "drone-7");
     let backup = site.folder.path().join("drone-7.backup");
     site.ok(&["backup", "--to", path(&backup)]);
+    site.hold("hello", "bob", "repair");
     let mut service = Service::start(&site);
     service.wait_for("STATUS=bundle 1 is active");
     remove(&site, &["agent.db"]);
@@ -175,9 +177,17 @@ fn what_waits_in_rescued_comes_along_when_the_folder_is_moved_aside_for_a_restor
     let moves = format!("mv {} ", path(&site.state()));
     assert!(as_printed(&said, &moves).status.success(), "{said}");
     assert_eq!(outhaul_test_kit::folder::tree(&reports), waiting);
-    site.ok(&["restore", path(&backup), "--who", "ann"]);
+    // `holds.json` came along, too: the hold was given after the backup was made.
+    let restored = site.ok(&["restore", path(&backup), "--who", "ann"]);
+    let held = restored["held"][0].as_str().unwrap();
+    assert!(
+        held.contains("rescued/holds.json`") && held.contains("`hello` (held by bob: repair;"),
+        "{held}"
+    );
+    assert!(!site.state().join("rescued/holds.json").exists());
     let attention = site.status()["attention"].to_string();
     assert!(attention.contains("rescued-reports"), "{attention}");
+    assert_held(&site, &centre);
 }
 
 #[test]

@@ -49,7 +49,10 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
         ),
         (
             backup.clone(),
-            ["is a backup of a site", "`outhaul-agent restore "],
+            [
+                "is a backup of a site",
+                "`outhaul-agent --state DIR restore ",
+            ],
         ),
         (
             reports.clone(),
@@ -74,7 +77,12 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
     fs::write(&key, "-----BEGIN PUBLIC KEY-----\n").unwrap();
     for (command, called, other, taken) in [
         ("enrol", "a kit", &bundle, "`outhaul-agent import "),
-        ("enrol", "a kit", &backup, "`outhaul-agent restore "),
+        (
+            "enrol",
+            "a kit",
+            &backup,
+            "`outhaul-agent --state DIR restore ",
+        ),
         ("enrol", "a kit", &request, "`outhaul site approve`"),
         ("restore", "a backup", &bundle, "`outhaul-agent import "),
         (

@@ -35,8 +35,28 @@ pub(super) fn without_repeat(help: &str) -> &str {
     help.trim_end_matches("; then repeat the command")
 }
 
+/// What the space is needed for.
+pub(super) fn needed_for(reserve: u64) -> String {
+    match reserve {
+        0 => "bundle and unpacked files; no reserve is set".to_owned(),
+        _ => format!("bundle, unpacked files and a reserve of {reserve} MiB"),
+    }
+}
+
+/// How there is space again. A reserve that is not set cannot be lowered.
+pub(super) fn space_help(folder: &str, removable: &[PathBuf], reserve: u64) -> String {
+    let lower = match reserve {
+        0 => "",
+        _ => ", or lower `min_free_mb` in agent.toml",
+    };
+    format!(
+        "free that much and repeat the command{lower}; {}",
+        removable_help(folder, removable)
+    )
+}
+
 /// What of a state folder may be removed where space is short.
-pub(super) fn removable_help(folder: &str, removable: &[PathBuf]) -> String {
+fn removable_help(folder: &str, removable: &[PathBuf]) -> String {
     let names: Vec<String> = removable
         .iter()
         .map(|path| format!("`{}`", text::path(path)))

@@ -3,8 +3,12 @@
 //! What comes in: a situation with its data. What goes out: a sentence, the rule that refused the file as a short word, and
 //! what to do next. It decides nothing.
 
-use outhaul_bundle::Digest;
+use std::path::PathBuf;
 
+use outhaul_bundle::Digest;
+use outhaul_kit::text;
+
+use crate::aside;
 use crate::durable::FileError;
 use crate::state::StateError;
 
@@ -136,13 +140,46 @@ pub enum BackupError {
         /// What is in it.
         name: String,
     },
+    /// What is saved in the state folder is another site's.
+    #[error(
+        "the backup is of {own}, and `{}` in the state folder is of {found}: it would be sent and used by nobody; nothing was restored",
+        text::path(path)
+    )]
+    OtherRescued {
+        /// The state folder.
+        folder: PathBuf,
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose the backup is.
+        own: String,
+    },
 }
 
 impl BackupError {
+    /// What to do where the file is not to blame, as someone at the machine types it.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Exists { .. } => {
+                "name a new file: a backup whose digest was written down is not replaced".to_owned()
+            }
+            Self::OtherRescued { folder, path, .. } => format!(
+                "move that file out of the folder (`{moves}`), onto a stick for the hub of that site where it holds reports, and repeat this command",
+                moves = aside::command_beside(folder, path)
+            ),
+            _ => "give an empty folder (`--state`), or move what is in this one away".to_owned(),
+        }
+    }
+
     /// The rule that refused the file, as a short word; `None` where the file is not to blame.
     pub fn rule(&self) -> Option<&'static str> {
         Some(match self {
-            Self::File(_) | Self::State(_) | Self::Exists { .. } | Self::Occupied { .. } => {
+            Self::File(_)
+            | Self::State(_)
+            | Self::Exists { .. }
+            | Self::Occupied { .. }
+            | Self::OtherRescued { .. } => {
                 return None;
             }
             Self::NotABackup => "not-a-backup",

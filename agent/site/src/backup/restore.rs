@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use super::format::{BackupEntry, Header, Named};
+use super::saved_holds::{self, SavedHolds};
 use super::{BackupError, checked};
 use crate::durable::{self, FileError, at};
 use crate::identity;
@@ -68,6 +69,8 @@ pub struct Done {
     pub epoch: String,
     /// Whether settings that were here already stay instead of those in the backup.
     pub kept_settings: bool,
+    /// What a person has to know about holds that are not in the backup, a sentence for each file that shows them.
+    pub held: Vec<String>,
 }
 
 /// Makes the site of the backup at `path` in `state_folder`.
@@ -89,6 +92,7 @@ pub fn restore(
     occupied(root)?;
     let mut file = media::open_file(path)?;
     let checked = checked::check(&mut file, path, options.digest)?;
+    saved_holds::refuse_of_another(state_folder, &checked.header)?;
     durable::make_folder(root)?;
     let done = {
         let _lock = state_folder.lock().map_err(StateError::from)?;
@@ -148,6 +152,7 @@ fn finished(
         digest: checked.digest,
         epoch: site.epoch.to_string(),
         kept_settings,
+        held: Vec::new(),
     })
 }
 
@@ -215,7 +220,8 @@ fn put_in(
     durable::create_private_folder(&beside)?;
     unpack(file, path, checked, &beside)?;
     let inside = StateFolder::new(&beside);
-    let epoch = renewed(&inside, header, options)?;
+    let saved = saved_holds::since(state_folder, header);
+    let (epoch, held) = renewed(&inside, header, &saved, options)?;
     let kept_settings = state_folder.config().exists();
     if let Some(problem) = Some(inside.config())
         .filter(|path| path.exists())
@@ -244,11 +250,13 @@ fn put_in(
     }
     durable::remove_tree(&beside)?;
     durable::sync_folder(root)?;
+    saved_holds::remove_copy(state_folder);
     Ok(Done {
         header: header.clone(),
         digest: checked.digest,
         epoch,
         kept_settings,
+        held,
     })
 }
 
@@ -306,12 +314,13 @@ fn unpack_one(
     Ok(())
 }
 
-/// Checks the memory and the keys, and begins a new numbering of the reports; returns its name.
+/// Checks the memory and the keys, and begins a new numbering of the reports; returns its name, and what there is to know about the `saved` holds.
 fn renewed(
     inside: &StateFolder,
     header: &Header,
+    saved: &[SavedHolds],
     options: &Options<'_>,
-) -> Result<String, BackupError> {
+) -> Result<(String, Vec<String>), BackupError> {
     let path = inside.database();
     sound(&path)?;
     let mut store = Store::open(&path).map_err(unusable)?;
@@ -344,6 +353,7 @@ fn renewed(
     };
     // The numbering of the backup is one of before from now on.
     identity::keep(inside, store.read())?;
+    let held = store.commit(|db| saved_holds::give_back(db, saved))?;
     renumber(&mut store, &signing, (&site, &next), header, options)?;
     // What stands beside a database: no backup brings it, because the database knows it better.
     holds::beside::keep(inside, store.read())?;
@@ -353,7 +363,7 @@ fn renewed(
     for left in ["agent.db-wal", "agent.db-shm"] {
         durable::remove_file(&inside.root().join(left))?;
     }
-    Ok(next.epoch.to_string())
+    Ok((next.epoch.to_string(), held))
 }
 
 fn renumber(

@@ -122,9 +122,18 @@ const AT_RESTORE: &str =
 /// The restore of this site from a backup, beside `database`.
 fn restore(database: &Path) -> String {
     let folder = database.parent().unwrap_or(database);
+    let of = StateFolder::new(folder);
+    let holds_nothing = beside::read(&of).is_some_and(|holds| holds.count() == 0);
+    let held = match holds_nothing || !of.holds().exists() {
+        true => Vec::new(),
+        false => [of.holds(), of.identity()]
+            .into_iter()
+            .filter(|path| path.exists())
+            .collect(),
+    };
     format!(
         "move the whole folder aside (`{moves}`) and give `outhaul-agent restore FILE`",
-        moves = aside::folder_command(folder)
+        moves = aside::folder_command(folder, &held)
     )
 }
 
@@ -364,9 +373,13 @@ fn known_again(database: &Path) -> String {
                  next bundle is imported";
     let holds = match (beside::read(&folder).is_some(), folder.holds().exists()) {
         (true, _) => "and what people hold, from `holds.json`".to_owned(),
-        (false, true) => {
-            format!("what people held is not, because `holds.json` is damaged: {again}")
-        }
+        (false, true) => match std::fs::File::open(folder.holds()) {
+            // Another user's file is none that is damaged.
+            Err(error) => format!(
+                "what people held is not, unless this user may read `holds.json` ({error}): let that user read it first; else {again}"
+            ),
+            Ok(_) => format!("what people held is not, because `holds.json` is damaged: {again}"),
+        },
         (false, false) => format!("what people held is not: {again}"),
     };
     format!(

@@ -14,6 +14,7 @@ use crate::runner;
 use crate::state::{self, floors, holds, key};
 use crate::state_folder::AtWork;
 use outhaul_kit::text;
+use std::io;
 
 /// How many names stand in one sentence.
 const MAX_NAMED: usize = 10;
@@ -76,9 +77,26 @@ fn copies(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
     if names.is_empty() {
         return Ok(None);
     }
+    // One that is there and may not be read is another matter than one that is gone.
+    let unreadable = |name: &str| {
+        let path = folder.root().join(name.trim_matches('`'));
+        let error = std::fs::File::open(&path).err()?;
+        let is_gone = error.kind() == io::ErrorKind::NotFound;
+        (!is_gone).then(|| format!("cannot be read in the state folder: {name} ({error})"))
+    };
+    let (closed, gone): (Vec<_>, Vec<_>) = names
+        .into_iter()
+        .map(|name| unreadable(name).ok_or(name))
+        .partition(Result::is_ok);
+    let gone: Vec<&str> = gone.into_iter().filter_map(Result::err).collect();
+    let mut what: Vec<String> = closed.into_iter().flatten().collect();
+    if !gone.is_empty() {
+        let gone = gone.join(", ");
+        what.insert(0, format!("missing or damaged in the state folder: {gone}"));
+    }
     let message = format!(
-        "missing or damaged in the state folder: {}; the database has what was in it, and where that is lost, too, {}",
-        names.join(", "),
+        "{}; the database has what was in it, and where that is lost, too, {}",
+        what.join("; "),
         costs.join(", and ")
     );
     let help = "the service writes that again from the database: start it where it does not run (`systemctl start outhaul-agent`), or give \

@@ -29,7 +29,11 @@ pub struct Holds {
 }
 
 impl Holds {
-    fn of(db: &Connection) -> Result<Self, StateError> {
+    /// What the database has.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub(crate) fn of(db: &Connection) -> Result<Self, StateError> {
         Ok(Self {
             format: FORMAT.to_owned(),
             site: state::meta(db, key::HOLD)?,

@@ -5,16 +5,18 @@
 //! It changes nothing.
 
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::text;
 use rustix::fs::Access;
 
-use crate::durable;
+use outhaul_kit::durable::{self, FileError};
+use outhaul_site::rescued;
+use outhaul_site::state_folder::{DATABASE_FILES, FOLDERS, LOCK, REPLACED_FILES, StateFolder};
+
 use crate::error::AgentError;
-use crate::rescued;
-use crate::state_folder::{DATABASE_FILES, FOLDERS, LOCK, REPLACED_FILES, StateFolder};
 
 /// How many are named.
 const MAX_NAMED: usize = 3;
@@ -23,7 +25,7 @@ const MAX_NAMED: usize = 3;
 ///
 /// # Errors
 /// [`AgentError::Owner`]
-pub(super) fn check(state: &Path, is_new: bool) -> Result<(), AgentError> {
+pub fn check(state: &Path, is_new: bool) -> Result<(), AgentError> {
     let folder = StateFolder::new(state);
     let Some(found) = fs::metadata(folder.root()).ok().filter(Metadata::is_dir) else {
         return Ok(());
@@ -81,6 +83,47 @@ fn of_another(folder: &StateFolder, found: &Metadata, own: u32) -> AgentError {
         help: format!(
             "where this site's agent runs as {who}, repeat the command as {who}: {how}; where it runs as user {own}, such as by `User=` in its unit, \
              give that user the folder first (`sudo chown -R {own}:{gid} {typed}`)"
+        ),
+    }
+}
+
+/// Where a file lies that another user than the agent's brought, or takes away.
+const BETWEEN: &str = "/var/tmp";
+
+/// The error for a file that a person named, such as a kit in that person's own folder, and that the user whose the state folder is may not read: the
+/// person may not use the state folder in turn. `command` takes it.
+pub fn not_readable(error: FileError, file: &Path, command: &str) -> AgentError {
+    let own = rustix::process::geteuid();
+    if own.is_root() || error.source.kind() != io::ErrorKind::PermissionDenied {
+        return error.into();
+    }
+    let (uid, gid) = (own.as_raw(), rustix::process::getegid().as_raw());
+    let copy = Path::new(BETWEEN).join(file.file_name().unwrap_or_default());
+    let (file, copy) = (text::quoted(file), text::quoted(copy));
+    AgentError::Owner {
+        message: format!("{error}, and this command runs as user {uid}; nothing was changed"),
+        help: format!(
+            "let that user have a copy (`sudo install -m 600 -o {uid} -g {gid} {file} {copy}`), then give `sudo -u '#{uid}' outhaul-agent {command} {copy}`, and \
+             remove the copy"
+        ),
+    }
+}
+
+/// The same for a file that is to be written to a folder which that user may not write to.
+pub fn not_writable(error: FileError, file: &Path, command: &str) -> AgentError {
+    let own = rustix::process::geteuid();
+    if own.is_root() || error.source.kind() != io::ErrorKind::PermissionDenied {
+        return error.into();
+    }
+    let (uid, gid) = (own.as_raw(), rustix::process::getegid().as_raw());
+    let folder = Path::new(BETWEEN).join(format!("outhaul-of-{uid}"));
+    let to = folder.join(file.file_name().unwrap_or_default());
+    let (folder, to) = (text::quoted(folder), text::quoted(to));
+    AgentError::Owner {
+        message: format!("{error}, and this command runs as user {uid}; nothing was written"),
+        help: format!(
+            "make a folder of that user (`sudo install -d -m 700 -o {uid} -g {gid} {folder}`), give `sudo -u '#{uid}' outhaul-agent {command} {to}`, and move the \
+             file from there"
         ),
     }
 }

@@ -1,0 +1,144 @@
+//! What a restore or an enrolment finds in `rescued`: holds that no backup has, files of another site, and what was left beside an empty database.
+//!
+//! What must come out: no hold is dropped without a word, nothing of another site is taken for this one's, and each command works as it is printed.
+
+use std::fs;
+
+use outhaul_test_kit::{Centre, Draft};
+
+use crate::put_back::{database, removed};
+use crate::service::Service;
+use crate::site::{Site, assert_reports, stderr, stdout};
+use crate::taken_away::{as_printed, at_work, path, running, signal};
+
+/// No bundle changes what is held.
+pub fn assert_held(site: &Site, centre: &Centre) {
+    let before = site.applied();
+    site.run(&["import", path(&centre.publish(&Draft::hello("two")))]);
+    assert_eq!(site.applied(), before);
+    assert_eq!(site.status()["held"]["hello"]["who"], "bob");
+}
+
+#[test]
+fn a_hold_that_only_the_saved_database_has_survives_a_restore_of_an_older_backup() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let backup = site.folder.path().join("drone-7.backup");
+    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
+    site.hold("hello", "bob", "repair");
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    signal(&service, "-STOP");
+    fs::remove_dir_all(site.state()).unwrap();
+    signal(&service, "-CONT");
+    assert_eq!(service.ended().code(), Some(3));
+    let restored = site.run(&["restore", path(&backup), "--who", "ann"]);
+    let words = [
+        "the site (held by ann: harvest)",
+        "`hello` (held by bob: repair; it keeps what bundle 1 brought)",
+        "which was saved after the backup was made",
+    ];
+    assert_reports(&restored, 0, &words);
+    assert_eq!(site.status()["hold"]["who"], "ann");
+    site.ok(&["hold", "--release", "--who", "ann"]);
+    assert_held(&site, &centre);
+    // A backup that has them itself needs nothing of the saved database.
+    let newer = site.folder.path().join("newer.backup");
+    site.ok(&["backup", "--to", path(&newer)]);
+    let rescued = site.folder.path().join("rescued");
+    fs::rename(site.state().join("rescued"), &rescued).unwrap();
+    fs::remove_dir_all(site.state()).unwrap();
+    site.ok(&["restore", path(&newer), "--who", "ann"]);
+    assert_held(&site, &centre);
+}
+
+#[test]
+fn a_site_is_not_restored_beside_what_is_saved_of_another_one_until_that_is_moved_as_printed() {
+    let centre = Centre::new();
+    let (other, _) = removed(&centre);
+    let site = running(&centre, "drone-8");
+    let backup = site.folder.path().join("drone-8.backup");
+    site.ok(&["backup", "--to", path(&backup)]);
+    let restore = || other.run(&["restore", path(&backup), "--who", "ann"]);
+    let words = ["the backup is of site `drone-8`", "is of site `drone-7`"];
+    let kept = outhaul_test_kit::folder::tree(&other.state());
+    // Its database, and its reports.
+    for _ in 0..2 {
+        let refused = restore();
+        assert_reports(&refused, 2, &words);
+        assert!(as_printed(&stderr(&refused), "mv ").status.success());
+    }
+    assert!(!kept.is_empty());
+    let restored = restore();
+    assert_reports(&restored, 0, &[]);
+    assert!(
+        stdout(&restored).contains("site drone-8 "),
+        "{}",
+        stdout(&restored)
+    );
+}
+
+#[test]
+fn what_is_left_beside_an_empty_database_keeps_no_site_from_being_enrolled_as_printed() {
+    let centre = Centre::new();
+    let (site, mut service) = at_work(&centre);
+    signal(&service, "-KILL");
+    service.ended();
+    fs::write(database(&site), "").unwrap();
+    assert!(
+        fs::metadata(site.state().join("agent.db-wal"))
+            .unwrap()
+            .len()
+            > 0
+    );
+    let said = stderr(&site.run(&["status"]));
+    assert!(
+        said.contains("is empty (0 bytes)") && said.contains("enrol this site with a new kit"),
+        "{said}"
+    );
+    let kit = centre.kit_with("drone-7", "second-token", |_| {});
+    let words = ["rescued/left`", "reports may stand in both together only"];
+    assert_reports(&site.run(&["enrol", path(&kit)]), 0, &words);
+    assert!(site.state().join("rescued/left/agent.db-wal").exists());
+    site.take(&centre.publish(&Draft::hello("two")));
+}
+
+#[test]
+fn the_same_kit_is_bound_to_the_lost_key_and_a_new_one_enrols_over_the_database_that_was_put_back()
+{
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let kit = site.folder.path().join("same.kit");
+    // As it came, and as it still lies on the stick.
+    site.take(&centre.publish(&Draft::hello("one")));
+    fs::copy(centre.kit("drone-7"), &kit).unwrap();
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    signal(&service, "-STOP");
+    let before = fs::read(site.state().join("site.json")).unwrap();
+    assert!(!before.is_empty());
+    fs::remove_dir_all(site.state()).unwrap();
+    signal(&service, "-CONT");
+    assert_eq!(service.ended().code(), Some(3));
+    let refused = site.run(&["enrol", path(&kit)]);
+    let words = [
+        "is saved whole in `",
+        "this kit is bound to the key that is lost",
+        "`outhaul site enrol SITE --again`",
+    ];
+    assert_reports(&refused, 2, &words);
+    assert!(as_printed(&stderr(&refused), "if test ").status.success());
+    assert_reports(
+        &site.run(&["enrol", path(&kit)]),
+        3,
+        &["enrol this site with a new kit"],
+    );
+    let new = centre.kit_with("drone-7", "second-token", |_| {});
+    assert_reports(
+        &site.run(&["enrol", path(&new)]),
+        0,
+        &["this site has a new key"],
+    );
+    assert_eq!(site.active(), Some(1));
+}

@@ -274,7 +274,7 @@ fn work_that_cannot_go_on_does_not_end_the_service() {
         "reconciler = \"ansible\"\n[ansible]\nplaybook_program = \"/nowhere/ansible-playbook\"",
     );
     let mut service = Service::start(&site);
-    service.wait_for("STATUS=no bundle yet");
+    service.wait_for("STATUS=no bundle is active");
     assert!(service.terminate().success());
     assert_eq!(site.state_of(1), "applying");
     // It is there again: the next start goes on.

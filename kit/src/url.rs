@@ -124,20 +124,42 @@ pub fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || ip.is_some_and(|ip| ip.is_loopback())
 }
 
-/// Whether two addresses are of one repository: with or without `.git`, a slash at the end, and a user.
+/// Whether two addresses are of one repository: with or without `.git`, slashes at the end, a user and the port that its scheme has
+/// anyway. `git@host:path`, as `ssh` has it, is `ssh://host/path`.
 pub fn is_same_repository(one: &str, other: &str) -> bool {
-    fn plain(url: &str) -> String {
-        let url = url.trim().trim_end_matches('/');
-        let url = url.strip_suffix(".git").unwrap_or(url);
-        match UrlParts::of(url) {
-            Some(parts) => {
-                let (scheme, host) = (parts.scheme.to_lowercase(), parts.authority.to_lowercase());
-                format!("{scheme}://{host}{}", parts.rest)
-            }
-            None => url.to_owned(),
-        }
+    !one.trim().is_empty() && plain_repository(one) == plain_repository(other)
+}
+
+/// The address of a repository in the one spelling in which two are compared.
+fn plain_repository(url: &str) -> String {
+    let mut url = url.trim();
+    while let Some(shorter) = url.strip_suffix('/').or_else(|| url.strip_suffix(".git")) {
+        url = shorter;
     }
-    !one.is_empty() && plain(one) == plain(other)
+    let Some(parts) = UrlParts::of(url) else {
+        return match url.split_once(':') {
+            // A `/` before the colon makes it a path.
+            Some((host, path)) if !host.contains('/') && !host.is_empty() => {
+                let host = host.rsplit('@').next().unwrap_or_default().to_lowercase();
+                format!("ssh://{host}/{}", path.trim_start_matches('/'))
+            }
+            _ => url.to_owned(),
+        };
+    };
+    let scheme = parts.scheme.to_lowercase();
+    let of_scheme = match scheme.as_str() {
+        "https" => "443",
+        "http" => "80",
+        "ssh" => "22",
+        "git" => "9418",
+        _ => "",
+    };
+    let host = parts.authority.to_lowercase();
+    let plain = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.is_empty() || *port == of_scheme);
+    let host = plain.map_or(host.as_str(), |(host, _)| host);
+    format!("{scheme}://{host}{}", parts.rest)
 }
 
 /// The commit in a revision of a repository: `main@sha1:6f1e…`, `refs/heads/main@sha1:6f1e…`, `main/6f1e…`, or the commit itself. `None`

@@ -158,6 +158,9 @@ fn addresses_of_one_repository_are_the_same_however_they_are_written() {
         "https://git.example/platform.git",
         "https://GIT.example/platform/",
         "https://bot@git.example/platform",
+        "https://git.example:443/platform",
+        "HTTPS://git.example:443/platform.git/",
+        "https://git.example:/platform//",
     ] {
         assert!(is_same_repository(REPOSITORY, other), "{other}");
     }
@@ -165,7 +168,26 @@ fn addresses_of_one_repository_are_the_same_however_they_are_written() {
         "",
         "https://git.example/platform2",
         "http://git.example/platform",
+        "http://git.example:443/platform",
+        "https://git.example:8443/platform",
+        "https://git.example/Platform",
     ] {
         assert!(!is_same_repository(REPOSITORY, other), "{other}");
     }
+    for other in [
+        "ssh://git.example:22/a/b",
+        "git@GIT.example:a/b.git",
+        "ssh://git@git.example/a/b",
+    ] {
+        assert!(
+            is_same_repository("ssh://git.example/a/b", other),
+            "{other}"
+        );
+    }
+    assert!(!is_same_repository(
+        "ssh://git.example/a/b",
+        "git@git.example:a/c"
+    ));
+    assert!(is_same_repository("https://[::1]:443/a", "https://[::1]/a"));
+    assert!(!is_same_repository("https://[::1]/a", "https://[::]/a"));
 }

@@ -3,19 +3,22 @@
 //! What comes in: a hub that knows a bundle, a forge that has the record of a commit, and requests as Flux and Argo CD send them. What
 //! must come out: one report per event, marked as what it is, which a gate counts where its rules say so and the audit confirms.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use outhaul_bundle::report::ComplianceStatus as C;
-use outhaul_test_kit::plain::{self, NEW};
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
+use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::{Centre, Draft, Load, Site};
 use outhaul_tests::Checked as _;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::gate_rules::{gate, report, world};
+use crate::gate_rules::gate;
 use crate::http::{exchange, plain as get};
 use crate::program::{Hub, Server, code, stderr};
 
@@ -23,17 +26,70 @@ const COMMIT: &str = "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
 const COUNTS: &str = r#"{"webhook_evidence": true}"#;
 const OBJECT: &str = "Kustomization/flux-system/platform";
 
+/// Bundle 1, with files.
+fn draft() -> Draft {
+    let load = |name: &str| Load::new(name).file("manifest.yaml", format!("name: {name}\n"));
+    Draft::new([load("camera-functional"), load("maps-uat")]).base(NEW)
+}
+
+/// A hub that knows bundle 1, and sites with an agent.
+fn world(names: &[&str]) -> (Hub, Centre, Vec<Site>) {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    hub.init(&centre.root());
+    let bundle = centre.publish(&draft());
+    hub.json(&["import", bundle.to_str().unwrap()]);
+    let stream = centre.stream("dev", "drone");
+    let sites = names.iter().map(|name| {
+        let site = centre.site(name, &stream);
+        let file = hub.path(&format!("{name}.request"));
+        fs::write(&file, site.request()).unwrap();
+        hub.add(&file, &site);
+        site
+    });
+    let sites = sites.collect();
+    (hub, centre, sites)
+}
+
+/// An agent says that bundle 1 is active and well.
+fn report(hub: &Hub, centre: &Centre, site: &mut Site) {
+    let mut event = site.event(1, NEW, GenerationState::Active, ComplianceStatus::Compliant);
+    event.index = Digest::of(&centre.index(&draft(), 1).0.to_bytes());
+    for one in &mut event.assignments {
+        one.config_version = Digest::of(one.name.as_str().as_bytes());
+    }
+    let line = site.say(ReportEvent::Generation(event));
+    let file = hub.path("agent.reports");
+    fs::write(&file, line).unwrap();
+    hub.json(&["import", file.to_str().unwrap()]);
+}
+
+/// The record of a commit that holds what bundle 1 does.
+fn record() -> Value {
+    let index = Centre::new().index(&draft(), 1).0;
+    let mut files = serde_json::Map::new();
+    for assignment in &index.assignments {
+        for file in &assignment.files {
+            let path = format!("drone/{}/{}", assignment.name, file.path.as_str());
+            files.insert(path, json!(file.content));
+        }
+    }
+    files.insert("other/c/d.yaml".to_owned(), json!(Digest::of(b"x")));
+    json!({"format": "outhaul.dev/output/v1", "environment": "dev", "snapshot": index.snapshot, "files": files})
+}
+
 /// Answers any request with the record of a commit rendered from [`NEW`], as long as it may. Ends with the test's process.
 fn forge(answers: Arc<AtomicBool>) -> String {
+    forge_of(&record(), answers)
+}
+
+fn forge_of(record: &Value, answers: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!(
         "http://{}/raw/{{commit}}/platform.json",
         listener.local_addr().unwrap()
     );
-    let digest = outhaul_bundle::Digest::of(b"x").to_string();
-    let record = json!({"format": "outhaul.dev/output/v1", "environment": "dev", "snapshot": plain::snapshot(NEW),
-        "files": {"drone/camera-functional/a.yaml": digest, "drone/maps-uat/b.yaml": digest, "other/c/d.yaml": digest}})
-    .to_string();
+    let record = record.to_string();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut reader = BufReader::new(&stream);
@@ -146,7 +202,7 @@ fn standing(decision: &Value, site: &str) -> (String, String) {
 #[test]
 fn one_gate_over_an_agent_and_a_webhook_counts_the_second_only_where_a_rule_says_so() {
     let (hub, centre, mut sites) = world(&["drone-1"]);
-    report(&hub, &centre, &mut sites[0], C::Compliant);
+    report(&hub, &centre, &mut sites[0]);
     let secret = flux_site(&hub, "store-7", &up());
     assert_eq!(standing(&gate(&hub, "{}").1, "store-7").0, "never_reported");
     let server = hub.serve(&[]);
@@ -242,7 +298,7 @@ fn again(
         "--cluster-type",
         cluster_type,
         "--repository",
-        "r",
+        "https://git.example/platform",
         "--record",
         record,
         "--object",
@@ -263,19 +319,152 @@ fn a_registration_that_is_refused_leaves_the_one_before() {
         (
             2,
             "drone",
-            "Application/argocd/platform=",
+            "Application/argocd/platform=.",
             "is not a `Kustomization` or `HelmRelease`",
+        ),
+        (2, "drone", "Kustomization/a/b=", "names no folder"),
+        (
+            2,
+            "drone",
+            "Kustomization/a/b=/edge",
+            "leave the first `/` out",
+        ),
+        (2, "drone", "Kustomization/a/b=../edge", "without `..`"),
+        (
+            2,
+            "drone",
+            "HelmRelease/a/b=drone",
+            "applies no folder of the repository",
         ),
     ] {
         let refused = again(&hub, cluster_type, object, &record, &[]);
         assert_eq!(code(&refused), expected, "{}", stderr(&refused));
         assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
     }
+    for (repository, says) in [
+        ("r", "is not the address of a repository"),
+        ("https://git.example/", "is not the address of a repository"),
+        ("https://bot:word@git.example/a", "has a password in it"),
+    ] {
+        let words = [
+            "site",
+            "webhook",
+            "store-9",
+            "--sender",
+            "flux",
+            "--environment",
+            "dev",
+            "--cluster-type",
+            "drone",
+            "--repository",
+            repository,
+            "--record",
+            &record,
+            "--object",
+            &object,
+        ];
+        let refused = hub.run(&words);
+        assert_eq!(code(&refused), 2, "{}", stderr(&refused));
+        let said = stderr(&refused);
+        assert!(
+            said.contains(says) && said.contains("nothing was changed"),
+            "{said}"
+        );
+        assert!(!said.contains("word@"), "{said}");
+    }
     let server = hub.serve(&[]);
     assert_eq!(
         send(&server, "store-7", &secret, &well("store-7", 0)).0,
         200
     );
+}
+
+#[test]
+fn attack_a_record_that_is_not_of_the_signed_bundle_confirms_nothing() {
+    let (hub, _, _) = world(&[]);
+    let server = hub.serve(&[]);
+    let other = json!(Digest::of(b"forged"));
+    let change = |of: &dyn Fn(&mut Value)| {
+        let mut changed = record();
+        of(&mut changed);
+        changed
+    };
+    let forged = [
+        (
+            change(&|one| one["files"]["drone/maps-uat/added.yaml"] = other.clone()),
+            "failing",
+            "other files of assignment `maps-uat` than bundle 1",
+        ),
+        (
+            change(&|one| one["files"]["drone/extra/a.yaml"] = other.clone()),
+            "failing",
+            "assignment `extra`, and bundle 1 has not",
+        ),
+        (
+            change(&|one| one["snapshot"]["base"]["repo"] = json!("https://git.example/another")),
+            "failing",
+            "`https://git.example/another`, and bundle 1 is of",
+        ),
+        (
+            change(&|one| one["snapshot"]["base"]["commit"] = json!("9".repeat(40))),
+            "in_progress",
+            "this hub has no bundle of base 999999999999",
+        ),
+        (
+            change(&|one| {
+                one["snapshot"]["base"]["commit"] = json!(format!("\u{1b}[2J{NEW}"));
+            }),
+            "unreachable",
+            "has control characters",
+        ),
+    ];
+    for (at, (record, state, says)) in forged.iter().enumerate() {
+        let site = format!("store-{at}");
+        let record = forge_of(record, Arc::new(AtomicBool::new(true)));
+        let secret = flux_site(&hub, &site, &record);
+        let (status, answer) = send(&server, &site, &secret, &well(&site, 5));
+        assert_eq!((status, &answer["state"]), (200, &json!(state)), "{answer}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(
+            message.contains(says) && !message.contains('\u{1b}'),
+            "{message}"
+        );
+        assert_ne!(
+            standing(&gate(&hub, COUNTS).1, &site).0,
+            "confirmed",
+            "{answer}"
+        );
+    }
+    // One that says the same confirms.
+    let secret = flux_site(&hub, "store-7", &up());
+    let (_, answer) = send(&server, "store-7", &secret, &well("store-7", 5));
+    assert_eq!(answer["state"], "synced", "{answer}");
+    assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "confirmed");
+}
+
+#[test]
+fn attack_an_event_that_is_dated_ahead_hides_no_failure() {
+    let (hub, _, _) = world(&[]);
+    let secret = flux_site(&hub, "store-7", &up());
+    let server = hub.serve(&[]);
+    let ahead = well("store-7", -290);
+    assert_eq!(
+        send(&server, "store-7", &secret, &ahead).1["state"],
+        "synced"
+    );
+    let failed = event("store-7", "error", "HealthCheckFailed", 20);
+    let (_, answer) = send(&server, "store-7", &secret, &failed);
+    assert_eq!(
+        (&answer["result"], &answer["state"]),
+        (&json!("recorded"), &json!("failing"))
+    );
+    assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
+    // What was sent before does not make it good again.
+    assert_eq!(
+        send(&server, "store-7", &secret, &ahead).1["result"],
+        "known"
+    );
+    assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
 }
 
 #[test]
@@ -426,8 +615,24 @@ fn argo_cd_shows_its_secret_and_its_body_is_the_one_that_is_documented() {
         (0, &json!("argocd")),
         "{decision}"
     );
+    // The same repository in another spelling, and the folder, which newer templates name.
+    body["repository"] = json!("https://GIT.example:443/platform/");
+    body["path"] = json!("./");
+    assert_eq!(send(&secret, &body).1["state"], "synced");
+    // Another one: what it applies is not what the site was registered with.
     body["repository"] = json!("https://git.example/another");
-    assert_eq!(send(&secret, &body).1["result"], "foreign");
+    let (_, answer) = send(&secret, &body);
+    assert_eq!(
+        (&answer["result"], &answer["state"]),
+        (&json!("recorded"), &json!("failing"))
+    );
+    let (closed, decision) = gate(&hub, COUNTS);
+    let (word, why) = standing(&decision, "store-7");
+    assert_eq!((closed, word.as_str()), (1, "failed"), "{decision}");
+    assert!(
+        why.contains("follows another repository, `https://git.example/another`"),
+        "{why}"
+    );
 }
 
 #[test]

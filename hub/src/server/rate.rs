@@ -6,8 +6,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outhaul_access::Recent;
-use outhaul_signer::webhook::WebhookSecrets;
-use outhaul_webhooks::Records;
 
 use super::problem::Problem;
 
@@ -64,29 +62,5 @@ impl Rate {
     /// Remembers that a caller did it.
     pub(super) fn did(&self, who: &str, now_ms: i64) {
         self.done().did(who.to_owned(), now_ms);
-    }
-}
-
-/// Events that one site sends by webhook in one minute.
-const WEBHOOKS_A_MINUTE: usize = 120;
-
-/// What sites send by webhook: how often, and what their secrets are derived from.
-#[derive(Debug)]
-pub(super) struct Webhooks {
-    pub(super) rate: Rate,
-    /// Absent where the hub's key is not open: no event is proven then.
-    pub(super) secrets: Option<WebhookSecrets>,
-    /// The records of their commits.
-    pub(super) records: Records,
-}
-
-impl Webhooks {
-    /// No site sent anything yet.
-    pub(super) fn new(secrets: Option<WebhookSecrets>) -> Self {
-        Self {
-            rate: Rate::new(WEBHOOKS_A_MINUTE, "events"),
-            secrets,
-            records: Records::default(),
-        }
     }
 }

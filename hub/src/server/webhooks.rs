@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{ErrorAnswer, MAX_WEBHOOK_BYTES, WebhookAnswer, path};
 use outhaul_bundle::report::WebhookSender;
 use outhaul_listen::Peer;
 use outhaul_signer::key::SigningKey;
-use outhaul_webhooks::{SIGNATURE_HEADER, WebhookError, is_proven, parse};
+use outhaul_signer::webhook::WebhookSecrets;
+use outhaul_webhooks::{Claim, Records, WebhookError, parse, proof_header};
 
 use super::body;
 use super::problem::{Answers, Nothing, Params, Problem};
+use super::rate::Rate;
 use super::refusal::refused;
 use super::shared::Shared;
 use super::shown::sorted;
@@ -28,6 +30,30 @@ const PROOF: &str = "webhook-proof";
 const MALFORMED: &str = "webhook-malformed";
 const NO_PROOF: &str = "no site reports here with this secret: compare the address and the secret with those that `outhaul-hub site \
                         webhook` printed";
+
+/// Events that one site sends by webhook in one minute.
+const A_MINUTE: usize = 120;
+
+/// What sites send by webhook: how often, and what their secrets are derived from.
+#[derive(Debug)]
+pub(super) struct Webhooks {
+    rate: Rate,
+    /// Absent where the hub's key is not open: no event is proven then.
+    secrets: Option<WebhookSecrets>,
+    /// The records of their commits.
+    records: Records,
+}
+
+impl Webhooks {
+    /// No site sent anything yet.
+    pub(super) fn new(secrets: Option<WebhookSecrets>) -> Self {
+        Self {
+            rate: Rate::new(A_MINUTE, "events"),
+            secrets,
+            records: Records::default(),
+        }
+    }
+}
 
 /// An event of a site on which no agent runs.
 #[utoipa::path(
@@ -89,7 +115,7 @@ pub(super) async fn take(
         let text = format!("site `{0}`: site `{0}` is revoked", known.site);
         return refused(&shared, unprocessable, "webhook-report", text, now_ms).await;
     }
-    let record = shared.webhooks.records.after(&known, &event).await;
+    let record = shared.webhooks.records.after(&known, &event, now_ms).await;
     let counted = Arc::clone(&shared);
     let name = known.site.clone();
     let done = shared
@@ -133,25 +159,30 @@ async fn proven(
     let Ok(sender) = sender.parse::<WebhookSender>() else {
         return Ok(None);
     };
+    let asked = site.clone();
     let look = move |store: &mut Store, _: &str| {
         Ok(store.read(|session| {
-            Ok::<_, StoreError>((session.webhook_site(&site)?, session.site(&site)?))
+            Ok::<_, StoreError>((session.webhook_site(&asked)?, session.site(&asked)?))
         })?)
     };
     let (known, registered) = shared.look(look).await?;
-    let header = match sender {
-        WebhookSender::Flux => SIGNATURE_HEADER,
-        WebhookSender::Argocd => header::AUTHORIZATION.as_str(),
-    };
-    let shown = headers.get(header).and_then(|value| value.to_str().ok());
-    let (Some(known), Some(shown), Some(secrets)) = (known, shown, &shared.webhooks.secrets) else {
+    let shown = headers.get(proof_header(sender));
+    let shown = shown.and_then(|value| value.to_str().ok());
+    let Some(secrets) = &shared.webhooks.secrets else {
         return Ok(None);
     };
-    let secret = secrets.secret(&shared.fleet, &known.site, &known.salt);
-    let holds = known.sender == sender.as_str() && is_proven(sender, &secret, shown, bytes);
-    Ok(holds.then(|| {
-        let key = secrets.report_key(&shared.fleet, &known.site, &known.salt);
-        let is_revoked = registered.is_some_and(|site| site.revoked_ms.is_some());
-        (sender, known, key, is_revoked)
-    }))
+    let claim = Claim {
+        fleet: &shared.fleet,
+        site: &site,
+        sender,
+        shown: shown.unwrap_or_default(),
+        body: bytes,
+    };
+    let holds = claim.is_proven(secrets, known.as_ref());
+    let Some(known) = known.filter(|_| holds) else {
+        return Ok(None);
+    };
+    let key = secrets.report_key(&shared.fleet, &known.site, &known.salt);
+    let is_revoked = registered.is_some_and(|site| site.revoked_ms.is_some());
+    Ok(Some((sender, known, key, is_revoked)))
 }

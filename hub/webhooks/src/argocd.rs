@@ -21,6 +21,9 @@ struct Event {
     namespace: String,
     application: String,
     repository: String,
+    // Absent from bodies of templates that are older than it.
+    #[serde(default)]
+    path: Option<String>,
     revision: String,
     sync: String,
     // `toJson` writes `null` for what an Application has not, such as an operation before the first one.
@@ -64,6 +67,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
         goes_on: false,
         commit,
         repository: Some(event.repository),
+        path: event.path.filter(|path| !path.is_empty()),
         message: shortened(&stated),
         at_ms: moment(&event.at)?,
         body: Digest::of(body),

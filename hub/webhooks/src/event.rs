@@ -29,6 +29,8 @@ pub struct WebhookEvent {
     pub commit: Option<String>,
     /// The address of the repository, where the body has it.
     pub repository: Option<String>,
+    /// The folder of the repository that the object applies, where the body has it.
+    pub path: Option<String>,
     /// What the controller stated.
     pub message: String,
     /// When, by the cluster's clock, milliseconds since 1970.

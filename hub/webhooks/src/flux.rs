@@ -74,6 +74,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<WebhookEvent, String> {
         goes_on: status == ObjectStatus::InProgress && event.reason == "Progressing",
         commit,
         repository: None,
+        path: None,
         message: shortened(&format!("{}: {}", event.reason, event.message)),
         at_ms: moment(&event.timestamp)?,
         body: Digest::of(body),

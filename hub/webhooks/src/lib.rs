@@ -5,21 +5,26 @@
 //! checked, an event counts once, and an object that the site was not registered with changes nothing. It decides no gate.
 
 mod argocd;
+mod cluster;
+mod compare;
+mod desired;
 mod event;
 mod flux;
+mod folder;
 mod parse;
 mod proof;
 mod receive;
 mod record;
 mod records;
 mod register;
+mod seen;
 mod settings;
 mod shown;
 
 pub use argocd::FORMAT as ARGOCD_FORMAT;
 pub use event::{SITE_KEY, WebhookEvent};
 pub use parse::parse;
-pub use proof::{SIGNATURE_HEADER, is_proven};
+pub use proof::{Claim, SIGNATURE_HEADER, is_proven, proof_header};
 pub use receive::{Received, WebhookError, needed, receive};
 pub use record::{KnownRecord, fetch};
 pub use records::Records;

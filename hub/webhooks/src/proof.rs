@@ -1,14 +1,56 @@
 //! Whether a request shows the secret of its site, before anything of its body is read.
 //!
-//! What comes in: the header that the sender sets, and the bytes of the body. What goes out: yes or no, in a time that does not depend
-//! on how much of it is right. Flux signs the body; Argo CD cannot, and shows the secret itself, so that it needs TLS.
+//! What comes in: the header that the sender sets, and the bytes of the body. What goes out: yes or no, in a time that depends neither on
+//! how much of it is right nor on whether there is such a site. Flux signs the body; Argo CD cannot, and shows the secret itself, so that
+//! it needs TLS.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use outhaul_bundle::report::WebhookSender;
+use outhaul_signer::webhook::WebhookSecrets;
+use outhaul_store::WebhookSite;
 use sha2::Sha256;
 
 /// The header with the signature of Flux's `generic-hmac`: `sha256=` and 64 hexadecimal digits.
 pub const SIGNATURE_HEADER: &str = "x-signature";
+
+/// What stands for the salt of a site that is not registered: no registration has it.
+const NO_SALT: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The header in which `sender` shows that it has the secret of its site.
+pub fn proof_header(sender: WebhookSender) -> &'static str {
+    match sender {
+        WebhookSender::Flux => SIGNATURE_HEADER,
+        WebhookSender::Argocd => "authorization",
+    }
+}
+
+/// A request that claims to be of a site's cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// The fleet.
+    pub fleet: &'a str,
+    /// The site that it names.
+    pub site: &'a str,
+    /// As whom it was sent.
+    pub sender: WebhookSender,
+    /// The value of [`proof_header`], empty where there is none.
+    pub shown: &'a str,
+    /// Its body.
+    pub body: &'a [u8],
+}
+
+impl Claim<'_> {
+    /// Whether it shows the secret of `registered`. Where there is no such site the same work is done, with a secret that nobody has, so
+    /// that the time of the answer names no site.
+    pub fn is_proven(&self, secrets: &WebhookSecrets, registered: Option<&WebhookSite>) -> bool {
+        let salt = registered.map_or(NO_SALT, |site| &site.salt);
+        let secret = secrets.secret(self.fleet, self.site, salt);
+        let holds = is_proven(self.sender, &secret, self.shown, self.body);
+        let is_of =
+            |site: &WebhookSite| site.site == self.site && site.sender == self.sender.as_str();
+        registered.is_some_and(is_of) & holds
+    }
+}
 
 /// Whether `shown` proves that whoever sent `body` has `secret`. Of Flux `shown` is [`SIGNATURE_HEADER`], of Argo CD the value of
 /// `Authorization`.
@@ -53,6 +95,37 @@ mod tests {
 
     /// `printf '{}' | openssl dgst -sha256 -hmac secret`.
     const SIGNED: &str = "sha256=77325902caca812dc259733aacd046b73817372c777b8d95b402647474516e13";
+
+    #[test]
+    fn attack_a_site_that_is_not_registered_has_no_secret_that_proves() {
+        let key = outhaul_signer::key::SigningKey::generate().unwrap();
+        let secrets = WebhookSecrets::of(&key);
+        let site = |sender: &str| WebhookSite {
+            site: "a".to_owned(),
+            sender: sender.to_owned(),
+            salt: "s".to_owned(),
+            settings: String::new(),
+            shown: String::new(),
+            registered_ms: 0,
+            registered_by: String::new(),
+        };
+        let claim = |shown: &str, registered: Option<&WebhookSite>| {
+            let claim = Claim {
+                fleet: "f",
+                site: "a",
+                sender: WebhookSender::Argocd,
+                shown,
+                body: b"{}",
+            };
+            claim.is_proven(&secrets, registered)
+        };
+        let shown = |salt| format!("Bearer {}", *secrets.secret("f", "a", salt));
+        assert!(claim(&shown("s"), Some(&site("argocd"))));
+        assert!(!claim(&shown("s"), Some(&site("flux"))));
+        assert!(!claim(&shown("s"), None));
+        // Not even who knew the hub's key would pass for a site that is not there.
+        assert!(!claim(&shown(NO_SALT), None));
+    }
 
     #[test]
     fn a_signature_of_the_body_is_a_proof_and_nothing_else_is() {

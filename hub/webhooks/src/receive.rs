@@ -6,17 +6,20 @@
 
 use outhaul_bundle::hub_api::{WebhookAnswer, WebhookOutcome};
 use outhaul_bundle::name::Name;
-use outhaul_bundle::report::{FORMAT, PAYLOAD_TYPE, Report, ReportEvent, SiteTime};
+use outhaul_bundle::report::{ClusterEvent, FORMAT, PAYLOAD_TYPE, Report, ReportEvent, SiteTime};
 use outhaul_bundle::{Digest, report};
 use outhaul_ingest::{Batch, Ingested, Intake};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
 use outhaul_store::{Session, StoreError, WebhookSite};
 
+use crate::cluster::without_details;
+use crate::desired;
 use crate::event::WebhookEvent;
 use crate::record::KnownRecord;
+use crate::seen::MAX_SEEN;
 use crate::settings::WebhookSettings;
-use crate::shown::{Change, Shown, WebhookRefusal, check, without_details};
+use crate::shown::{Change, Shown, WebhookRefusal, check};
 
 /// By which transport such a report comes.
 const VIA: &str = "webhook";
@@ -54,10 +57,16 @@ pub enum WebhookError {
 
 /// The commit of which the record is needed to put an event on record; `None` where it is known, or where the objects show none
 /// or several.
-pub fn needed(shown: &Shown, settings: &WebhookSettings, event: &WebhookEvent) -> Option<String> {
-    let commit = shown.commit_after(settings, event)?;
-    let known = shown.record.as_ref().map(|record| &record.commit);
-    (known != Some(&commit)).then_some(commit)
+pub fn needed(
+    shown: &Shown,
+    settings: &WebhookSettings,
+    event: &WebhookEvent,
+    now_ms: i64,
+) -> Option<String> {
+    let commit = shown.commit_after(settings, event, now_ms)?;
+    let known = shown.record.as_ref();
+    let is_known = known.is_some_and(|record| record.is_of(&commit));
+    (!is_known).then_some(commit)
 }
 
 /// Puts an event on record. `record` is that of the commit that [`needed`] named, or why it cannot be read; `None` where none was
@@ -95,9 +104,16 @@ pub fn receive(
         state: state.map(str::to_owned),
         message: message.to_owned(),
     };
-    let change = shown.take(&settings, event);
+    if !shown.has_room(event, now_ms) {
+        let rule = "too-many";
+        let reason = format!(
+            "{MAX_SEEN} events came within an hour, and no more are remembered: have the cluster send fewer; a failure is taken in any case"
+        );
+        return Err(WebhookError::Refused(WebhookRefusal { rule, reason }));
+    }
+    let change = shown.take(&settings, event, now_ms);
     if change == Change::Known {
-        let text = "this event, or a later one of the object, is on record already";
+        let text = "this event, or a later one of the object, was taken already";
         return Ok(Received {
             answer: answer(WebhookOutcome::Known, None, text),
             ingested: None,
@@ -121,42 +137,16 @@ pub fn receive(
         Some(Err(problem)) => Some(problem),
         None => None,
     };
+    let compared = match (&problem, &mut shown.record) {
+        (None, Some(record)) => Some(desired::compare(session, &site.site, &settings, record)?),
+        _ => None,
+    };
     let known = match &problem {
         Some(problem) => Err(problem.as_str()),
-        None => Ok(shown.record.as_ref()),
+        None => Ok(shown.record.as_ref().zip(compared.as_ref())),
     };
     let cluster = shown.cluster(sender, &settings, event, known, now_ms);
-    let name = |text: &str| {
-        text.parse::<Name>()
-            .map_err(|error| unreadable(error.to_string()))
-    };
-    let mut report = Report {
-        format: FORMAT.to_owned(),
-        fleet: name(fleet)?,
-        site: name(&site.site)?,
-        epoch: name(&epoch(&site.salt))?,
-        number: shown.number + 1,
-        previous: match shown.digest.as_str() {
-            "" => None,
-            digest => Some(
-                digest
-                    .parse::<Digest>()
-                    .map_err(|error| unreadable(error.to_string()))?,
-            ),
-        },
-        at: SiteTime {
-            wall_ms: event.at_ms,
-            lower_bound_ms: event.at_ms,
-            // Nobody vouches for the cluster's clock.
-            trusted: false,
-        },
-        event: ReportEvent::Cluster(Box::new(cluster)),
-    };
-    if report.to_bytes().len() > report::MAX_REPORT_BYTES
-        && let ReportEvent::Cluster(cluster) = &mut report.event
-    {
-        without_details(cluster);
-    }
+    let report = report_of((fleet, site), &shown, event, cluster, now_ms).map_err(unreadable)?;
     let ReportEvent::Cluster(cluster) = &report.event else {
         return Err(unreadable("it is no report of a cluster".to_owned()));
     };
@@ -169,6 +159,47 @@ pub fn receive(
         answer: answer(WebhookOutcome::Recorded, Some(state.as_str()), &message),
         ingested: Some(ingested),
     })
+}
+
+/// The report of what a site shows, the next one of its registration.
+fn report_of(
+    (fleet, site): (&str, &WebhookSite),
+    shown: &Shown,
+    event: &WebhookEvent,
+    cluster: ClusterEvent,
+    now_ms: i64,
+) -> Result<Report, String> {
+    let name = |text: &str| text.parse::<Name>().map_err(|error| error.to_string());
+    let previous = match shown.digest.as_str() {
+        "" => None,
+        digest => Some(
+            digest
+                .parse::<Digest>()
+                .map_err(|error| error.to_string())?,
+        ),
+    };
+    let mut report = Report {
+        format: FORMAT.to_owned(),
+        fleet: name(fleet)?,
+        site: name(&site.site)?,
+        epoch: name(&epoch(&site.salt))?,
+        number: shown.number + 1,
+        previous,
+        at: SiteTime {
+            wall_ms: event.at_ms,
+            // What is dated ahead was not later than it came.
+            lower_bound_ms: event.at_ms.min(now_ms),
+            // Nobody vouches for the cluster's clock.
+            trusted: false,
+        },
+        event: ReportEvent::Cluster(Box::new(cluster)),
+    };
+    if report.to_bytes().len() > report::MAX_REPORT_BYTES
+        && let ReportEvent::Cluster(cluster) = &mut report.event
+    {
+        without_details(cluster);
+    }
+    Ok(report)
 }
 
 /// The numbering of the reports of one registration.

@@ -3,13 +3,16 @@
 //! What comes in: a registration, and the commit that a site's objects show. What goes out: a [`KnownRecord`], or why it cannot be read.
 //! The address is the registered one; of an event only the id of a commit gets into it. Nothing is stored.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
 use outhaul_http::{Authority, Client, ClientSettings, Method, TimeLimits};
 use serde::{Deserialize, Serialize};
 
+use crate::compare::digest_of;
 use crate::settings::WebhookSettings;
 
 /// Most assignments that a report names.
@@ -29,6 +32,19 @@ pub struct KnownRecord {
     pub(crate) snapshot: Snapshot,
     /// What it holds for the site's cluster type, at most one more than a report names.
     pub(crate) assignments: Vec<String>,
+    /// One digest over the files of each of them.
+    #[serde(default)]
+    pub(crate) contents: BTreeMap<String, Digest>,
+    /// Digest of the index of the bundle that it was found to agree with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) same_as: Option<String>,
+}
+
+impl KnownRecord {
+    /// Whether it is that of `commit`, with all that is kept of one now.
+    pub(crate) fn is_of(&self, commit: &str) -> bool {
+        self.commit == commit && self.contents.len() == self.assignments.len()
+    }
 }
 
 /// Fetches the record of `commit`.
@@ -68,14 +84,24 @@ pub(crate) fn client(settings: &WebhookSettings) -> Result<Client, String> {
 
 fn read(settings: &WebhookSettings, commit: &str, bytes: &[u8]) -> Result<KnownRecord, String> {
     let record = PlatformRecord::from_bytes(bytes)?;
-    let names = record.assignments(settings.stream.cluster_type.as_str());
+    let cluster_type = settings.stream.cluster_type.as_str();
+    let names = record.assignments(cluster_type);
+    let assignments: Vec<String> = names
+        .into_iter()
+        .take(MAX_ASSIGNMENTS + 1)
+        .map(str::to_owned)
+        .collect();
+    let contents = assignments.iter().map(|name| {
+        let folder = format!("{cluster_type}/{name}/");
+        let below = record.files.range(folder.clone()..);
+        let below = below.map_while(|(path, digest)| Some((path.strip_prefix(&folder)?, digest)));
+        (name.clone(), digest_of(below))
+    });
     Ok(KnownRecord {
         commit: commit.to_owned(),
-        assignments: names
-            .into_iter()
-            .take(MAX_ASSIGNMENTS + 1)
-            .map(str::to_owned)
-            .collect(),
+        contents: contents.collect(),
+        assignments,
+        same_as: None,
         environment: record.environment,
         snapshot: record.snapshot,
     })

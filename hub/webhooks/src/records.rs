@@ -40,9 +40,14 @@ impl Default for Records {
 impl Records {
     /// The record of the commit that a site shows after an event, or why it cannot be read; `None` where none is needed, and where the
     /// registration cannot be read: what is wrong with it is reported where the event is put on record.
-    pub async fn after(&self, known: &WebhookSite, event: &WebhookEvent) -> Option<Fetched> {
+    pub async fn after(
+        &self,
+        known: &WebhookSite,
+        event: &WebhookEvent,
+        now_ms: i64,
+    ) -> Option<Fetched> {
         let (settings, shown) = crate::read(known).ok()?;
-        let commit = needed(&shown, &settings, event)?;
+        let commit = needed(&shown, &settings, event, now_ms)?;
         Some(self.of(settings, commit).await)
     }
 

@@ -8,12 +8,18 @@ use std::str::FromStr;
 
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::WebhookSender;
+use outhaul_kit::url::{UrlParts, check_port};
 use serde::{Deserialize, Serialize};
 
-use crate::event::object;
+use crate::event::{object, shortened};
+use crate::folder::folder;
 
 /// Most objects of one site.
 pub const MAX_OBJECTS: usize = 50;
+/// Schemes of addresses from which Flux and Argo CD fetch.
+const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "oci"];
+/// Most bytes of the repository's address.
+const MAX_ADDRESS_BYTES: usize = 1_000;
 /// What stands for the commit in the record's address.
 const COMMIT: &str = "{commit}";
 /// For how long nothing may come of one object while others report, in hours.
@@ -62,11 +68,8 @@ impl FromStr for FollowedObject {
         let name = object(next(), next(), next()).map_err(|_| {
             format!("`{text}` is not `KIND/NAMESPACE/NAME` or `KIND/NAMESPACE/NAME=PATH`")
         })?;
-        let path = path.map(|path| {
-            let path = if path == "." { "" } else { path };
-            let path = path.strip_prefix("./").unwrap_or(path);
-            path.trim_matches('/').to_owned()
-        });
+        let path = path.map(folder).transpose();
+        let path = path.map_err(|why| format!("the folder of `{text}` {why}"))?;
         Ok(Self { name, path })
     }
 }
@@ -100,6 +103,12 @@ impl WebhookSettings {
                 let known = kinds.join("` or `");
                 return Err(format!("`{}` is not a `{known}`", one.name));
             }
+            if kind == "HelmRelease" && one.path.is_some() {
+                return Err(format!(
+                    "`{}` is a release of a chart and applies no folder of the repository: leave `=` and what follows out",
+                    one.name
+                ));
+            }
             if self.objects[..at]
                 .iter()
                 .any(|other| other.name == one.name)
@@ -116,9 +125,7 @@ impl WebhookSettings {
             let (least, most) = (SILENCE_HOURS.start(), SILENCE_HOURS.end());
             return Err(format!("a silence is {least} to {most} hours"));
         }
-        if self.repository.trim().is_empty() {
-            return Err("the repository has no address".to_owned());
-        }
+        check_repository(&self.repository)?;
         let address = self.record_of(&"0".repeat(40));
         if !self.record.contains(COMMIT) || outhaul_http::check_url(&address).is_err() {
             return Err(format!(
@@ -141,6 +148,38 @@ impl WebhookSettings {
     }
 }
 
+/// Whether a text is the address of a repository as Flux or Argo CD has it.
+fn check_repository(address: &str) -> Result<(), String> {
+    let is_address = match UrlParts::of(address) {
+        Some(parts) => {
+            SCHEMES.iter().any(|scheme| parts.is(scheme))
+                && !parts.host().is_empty()
+                && check_port(parts.port()).is_ok()
+                && !parts.path().trim_matches('/').is_empty()
+                && !parts.rest.contains(['?', '#'])
+        }
+        // As `ssh` has it.
+        None => address.split_once(':').is_some_and(|(host, path)| {
+            let host = host.rsplit('@').next().unwrap_or_default();
+            !host.is_empty() && !host.contains('/') && !path.trim_matches('/').is_empty()
+        }),
+    };
+    let user = UrlParts::of(address).and_then(|parts| parts.user);
+    if user.is_some_and(|user| user.contains(':')) {
+        return Err("the address of the repository has a password in it: leave it out".to_owned());
+    }
+    if is_address
+        && address.len() <= MAX_ADDRESS_BYTES
+        && address.chars().all(|c| c.is_ascii_graphic())
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` is not the address of a repository, such as `https://git.example.org/platform` or `git@git.example.org:team/platform`",
+        shortened(address)
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,16 +192,55 @@ mod tests {
         assert_eq!(found.path.as_deref(), Some("store"));
         assert!(found.covers("store") && found.covers("store/web"));
         assert!(!found.covers("storehouse/web") && !found.covers("other"));
-        for whole in [
-            "Kustomization/a/b=.",
-            "Kustomization/a/b=./",
-            "Kustomization/a/b=",
-        ] {
+        for whole in ["Kustomization/a/b=.", "Kustomization/a/b=./"] {
             assert!(read(whole).unwrap().covers("store/web"), "{whole}");
         }
         assert!(!read("HelmRelease/a/b").unwrap().covers("store"));
         for wrong in ["", "Kustomization", "a/b", "a/b/c/d", "a//c", "a/b/ c"] {
             assert_eq!(read(wrong), None, "{wrong}");
+        }
+        for (wrong, says) in [
+            ("a/b/c=", "names no folder"),
+            ("a/b/c=/edge", "leave the first `/` out"),
+            ("a/b/c=../edge", "without `..`"),
+        ] {
+            let refused = wrong.parse::<FollowedObject>().unwrap_err();
+            assert!(refused.contains(says), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_repository_is_an_address_that_a_cluster_fetches_from() {
+        for good in [
+            "https://git.example/platform",
+            "https://GIT.example:8443/a/b.git",
+            "ssh://git@git.example/a/b",
+            "git@git.example:a/b.git",
+            "oci://registry.example/a",
+        ] {
+            assert_eq!(check_repository(good), Ok(()), "{good}");
+        }
+        for wrong in [
+            "",
+            " ",
+            "r",
+            "https://",
+            "https://git.example",
+            "https://git.example/",
+            "https://git.example:0/a",
+            "https://git.example/a b",
+            "https://git.example/a?x",
+            "https://git.example/\u{1b}[2J",
+            "https://bot:secret@git.example/a",
+            "file:///srv/platform",
+            "javascript:alert(1)//\u{7f}",
+            "/srv/platform",
+        ] {
+            let refused = check_repository(wrong).unwrap_err();
+            assert!(
+                !refused.contains('\u{1b}') && !refused.contains("secret@"),
+                "{refused}"
+            );
         }
     }
 }

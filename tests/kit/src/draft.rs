@@ -37,6 +37,8 @@ pub struct Draft {
     pub agent: Option<(&'static str, Vec<u8>)>,
     /// Images that the site serves: each by its name, with its manifest first, then its config and its layers.
     pub images: Vec<(String, Vec<Vec<u8>>)>,
+    /// The base commit that it was rendered from.
+    pub base: Option<&'static str>,
 }
 
 /// What one site has of its own.
@@ -155,7 +157,14 @@ impl Draft {
             waves: None,
             agent: None,
             images: Vec::new(),
+            base: None,
         }
+    }
+
+    /// Rendered from this base commit.
+    pub fn base(mut self, commit: &'static str) -> Self {
+        self.base = Some(commit);
+        self
     }
 
     /// An image that the site serves: its manifest, its config, its layers.
@@ -309,6 +318,9 @@ impl Draft {
             blobs: listed,
             ..like
         };
+        if let Some(commit) = self.base {
+            index.snapshot = crate::plain::snapshot(commit);
+        }
         index.reconciler.kind = self.kind.parse().unwrap();
         index.reconciler.drift = self.drift;
         (index, blobs)

@@ -47,9 +47,13 @@ const PURE: &[&str] = &[
     "hub/telemetry/src/otlp",
     "hub/telemetry/src/text",
     "hub/webhooks/src/argocd",
+    "hub/webhooks/src/cluster",
+    "hub/webhooks/src/compare",
     "hub/webhooks/src/event",
     "hub/webhooks/src/flux",
+    "hub/webhooks/src/folder",
     "hub/webhooks/src/parse",
+    "hub/webhooks/src/seen",
     "hub/webhooks/src/shown",
     "signer/src/trust",
 ];

@@ -229,6 +229,12 @@ fn one_gate_over_an_agent_and_a_webhook_counts_the_second_only_where_a_rule_says
     let evidence = decision["evidence"].as_array().unwrap();
     let kinds: Vec<_> = evidence.iter().map(|one| one["webhook"].as_str()).collect();
     assert_eq!(kinds, [None, Some("flux")], "{decision}");
+    let asked = ["gate", "--environment", "dev", "--commit", NEW];
+    let said = stderr(&hub.run(&[&asked[..], &["--rules", "{}"]].concat()));
+    assert!(
+        said.contains("do not let webhooks count: put `webhookEvidence: counts`"),
+        "{said}"
+    );
     // A question cannot ask for less than what is on record.
     let stricter = gate(&hub, "{}");
     assert_eq!(stricter.0, 1);
@@ -547,6 +553,19 @@ fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing
     let listed = stderr(&hub.run(&["sites"]));
     let says = "store-7: 1 webhook events about objects that it was not registered with: Kustomization/flux-system/billing";
     assert!(listed.contains(says), "{listed}");
+    // The page says it at once, and `faults` how the site stands.
+    let (_, page) = get(server.address(), "GET /sites/store-7", b"");
+    assert!(
+        page.contains("1 webhook events about objects that it was not registered with"),
+        "{page}"
+    );
+    let told = hub.run(&["faults", "store-7"]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(
+        told.contains("known by webhook of flux: report 2 of")
+            && told.contains("shows it `failing`: "),
+        "{told}"
+    );
     assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
 
     // A new secret: the one before shows nothing any more.
@@ -578,6 +597,14 @@ fn a_record_that_cannot_be_read_is_reported_and_read_with_the_next_event() {
         "{answer}"
     );
     assert_eq!(gate(&hub, COUNTS).0, 1);
+    let listed = hub.run(&["sites"]);
+    let row = String::from_utf8(listed.stdout.clone()).unwrap();
+    assert!(row.contains("unknown") && !row.contains("behind"), "{row}");
+    let said = stderr(&listed);
+    assert!(
+        said.contains("store-7: unreachable: the record of the commit cannot be read"),
+        "{said}"
+    );
     answers.store(true, Ordering::Relaxed);
     let (_, answer) = send(&server, "store-7", &secret, &well("store-7", 4));
     assert_eq!(answer["state"], "synced", "{answer}");

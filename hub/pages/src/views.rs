@@ -45,14 +45,18 @@ pub fn sites(list: &SiteList, visitor: &Shown) -> Result<String, minijinja::Erro
     )
 }
 
-/// One site.
+/// One site, with what is said of webhooks about objects that it was not registered with.
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn site(site: &SiteView, visitor: &Shown) -> Result<String, minijinja::Error> {
+pub fn site(
+    site: &SiteView,
+    foreign: Option<&str>,
+    visitor: &Shown,
+) -> Result<String, minijinja::Error> {
     page(
         include_str!("site.html"),
-        context! { here => "", read_at => Serde(&site.read_at), site => Serde(site) },
+        context! { here => "", read_at => Serde(&site.read_at), site => Serde(site), foreign },
         visitor,
     )
 }

@@ -25,21 +25,27 @@ pub(crate) struct Args {
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
-    let told = hub.store.read(|session| {
+    let (told, cluster) = hub.store.read(|session| {
         let found = faults::of_site(session, &args.site, faults::Depth::Whole, now_ms)?;
         match found {
-            Some(told) => Ok(told),
+            Some(told) => Ok((told, faults::of_cluster(session, &args.site)?)),
             None => Err(unknown_site(session, &args.site)?),
         }
     })?;
     match common.output {
         Output::Json => print::json(&told),
-        Output::Text => print_faults(&told),
+        Output::Text => print_faults(&told, cluster.as_deref()),
     }
     Ok(0)
 }
 
-fn print_faults(told: &SiteFaults) {
+fn print_faults(told: &SiteFaults, cluster: Option<&str>) {
+    if let Some(cluster) = cluster {
+        print::data(&format!("{}: {}", told.site, text::printable(cluster)));
+        if told.faults.is_empty() {
+            return;
+        }
+    }
     if told.faults.is_empty() {
         print::data(&match told.reports_read {
             0 => format!("{}: it never reported, so nothing is known", told.site),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
 use outhaul_bundle::json_object;
+use outhaul_gate::SiteStatus;
 use outhaul_gate::conflict;
 use outhaul_gate::later;
 use outhaul_kit::text;
@@ -19,6 +20,9 @@ use crate::time;
 const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
 const REFUSED: u8 = 1;
+const WEBHOOKS_COUNT: &str = "the rules on record for this step do not let webhooks count: put `webhookEvidence: counts` into the step's promotion policy and run \
+                              `outhaul promote`, which records it; or record rules here with `outhaul-hub gate … --rules RULES --record`, where RULES are those of the \
+                              decision (`outhaul-hub decisions ID --output json`) with `\"webhook_evidence\": true`; later `promote` records the policy's again";
 const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
 
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
@@ -163,6 +167,10 @@ fn text(decision: &Decision) {
     }
     if decision.verdict == GateVerdict::Closed {
         print::talk(&format!("help: {WAY_OUT}"));
+        let mut sites = decision.sites.iter();
+        if sites.any(|site| site.standing == SiteStatus::WebhookOnly) {
+            print::talk(&format!("help: {WEBHOOKS_COUNT}"));
+        }
     }
 }
 

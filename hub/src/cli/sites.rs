@@ -3,7 +3,7 @@
 use super::{Common, Output, print, requests};
 use crate::error::HubError;
 use crate::time;
-use crate::view::{Reading, SiteRow};
+use crate::view::{Reading, SiteRow, amiss_in_cluster};
 use outhaul_kit::text;
 
 /// List every site: last seen, desired and actual bundle, state
@@ -57,6 +57,9 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                         "{}: known by webhook of {sender} alone: no agent looked",
                         site.site
                     ));
+                }
+                if let Some(amiss) = amiss_in_cluster(site) {
+                    print::talk(&format!("{}: {}", site.site, text::printable(&amiss)));
                 }
                 if !site.missing.is_empty() {
                     print::talk(&format!(

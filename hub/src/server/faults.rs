@@ -24,7 +24,7 @@ use crate::view::faults;
     summary = "What is not well at a site, when it was well last, and what happened there meanwhile",
     params(("site" = String, Query, description = "The site's name")),
     responses(
-        (status = 200, description = "The faults, the newest first; none when its reports show none", body = SiteFaults),
+        (status = 200, description = "The faults, the newest first; none when its reports show none. A site that follows the platform repository directly applies no bundle, and has none: its `state` and `message` in the list of sites say how it stands", body = SiteFaults),
         Answers,
         Guarded,
     )

@@ -258,7 +258,12 @@ async fn site(
         move |store, _| {
             store.read(
                 |session| match SiteView::of(session, &name, before, now_ms)? {
-                    Some(view) => Ok::<_, HubError>(Ok(pages::site(&view, &visitor.shown())?)),
+                    Some(view) => {
+                        let registered = session.webhook_site(&name)?;
+                        let foreign = registered.as_ref().and_then(outhaul_webhooks::foreign);
+                        let html = pages::site(&view, foreign.as_deref(), &visitor.shown())?;
+                        Ok::<_, HubError>(Ok(html))
+                    }
                     None => Ok(Err(session.requests_of(&name)?.len())),
                 },
             )

@@ -6,7 +6,7 @@
 mod find;
 
 use outhaul_bundle::hub_api::{FaultKind, OtherSites, SiteFault, SiteFaults};
-use outhaul_bundle::report::Report;
+use outhaul_bundle::report::{ComplianceStatus, Report, ReportEvent};
 use outhaul_gate::fold::without;
 use outhaul_gate::time;
 use outhaul_signer::Envelope;
@@ -85,6 +85,51 @@ pub fn of_site(
         older_unread,
         read_at: time::rfc3339(now_ms),
     }))
+}
+
+/// How a site stands that follows the platform repository directly, by its newest report: it applies no bundle, so that no fault of one
+/// is found there. `None` for one that takes bundles, or never reported.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn of_cluster(session: &Session<'_>, site: &str) -> Result<Option<String>, StoreError> {
+    let newest = session.timeline(site, None, AT_ONCE)?;
+    let shown = newest.into_iter().filter_map(opened).find_map(|read| {
+        let is_shown = matches!(
+            read.report.event,
+            ReportEvent::Cluster(_) | ReportEvent::Generation(_) | ReportEvent::Observation(_)
+        );
+        is_shown.then_some(read)
+    });
+    let Some(Read {
+        report,
+        received_ms,
+    }) = shown
+    else {
+        return Ok(None);
+    };
+    let ReportEvent::Cluster(event) = &report.event else {
+        return Ok(None);
+    };
+    let by = match &event.webhook {
+        Some(made_of) => format!("by webhook of {}", made_of.sender),
+        None => "by an agent that observes it".to_owned(),
+    };
+    let mut said = vec![event.message.clone()];
+    let results = event.assignments.iter();
+    let amiss = results.filter(|one| one.status != ComplianceStatus::Compliant);
+    said.extend(amiss.map(|one| format!("`{}`: {}", one.name, one.message)));
+    said.retain(|text| !text.is_empty());
+    let mut said = said.join("; ");
+    if !said.is_empty() {
+        said.insert_str(0, ": ");
+    }
+    Ok(Some(format!(
+        "follows the platform repository directly, known {by}: report {} of {} shows it `{}`{said}",
+        report.number,
+        time::rfc3339(received_ms),
+        event.state.as_str()
+    )))
 }
 
 /// A report as it was signed; it was checked when it was taken in. One that this hub cannot read any more is left out.

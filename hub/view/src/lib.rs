@@ -51,7 +51,7 @@ pub use list::{SITES_SHOWN, STATES, SiteList, SiteSearch, UnknownName, unknown_n
 pub use measured::{AGES_HOURS, Ages, DecidedGate, Measured, NewestBundle};
 pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
-pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
+pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow, amiss_in_cluster};
 pub use site::{SiteView, TimelineBefore, TimelineRow};
 
 use outhaul_gate::Decision;

@@ -269,6 +269,26 @@ pub(super) struct RowStatus {
     pub(super) attention: u8,
 }
 
+/// States of a cluster that follows the repository directly in which it is not known what runs there, or not one commit.
+const UNKNOWN_CLUSTERS: [&str; 5] = [
+    "absent",
+    "other_revision",
+    "stale",
+    "suspended",
+    "unreachable",
+];
+
+/// What a cluster that follows the repository directly showed, where that is not success: its state, and what was said of it.
+pub fn amiss_in_cluster(row: &SiteRow) -> Option<String> {
+    let is_amiss = UNKNOWN_CLUSTERS.contains(&row.state.as_str()) || row.state == "in_progress";
+    let failed = row.webhook.is_some() && row.state == "failed";
+    let colon = if row.message.is_empty() { "" } else { ": " };
+    (is_amiss || failed).then(|| {
+        let state = row.state.replace('_', " ");
+        format!("{state}{colon}{}", row.message)
+    })
+}
+
 /// Where a site stands, of which `newest_bundle` is the newest bundle that is for it.
 pub(super) fn standing(
     site: &SiteState,
@@ -318,6 +338,10 @@ fn bundle_status(site: &SiteState, newest: Option<&DesiredBundle>) -> BundleStat
         return BundleStatus::Unknown;
     };
     let running = site.running.as_ref().filter(|r| r.role == site.role);
+    // A cluster that follows the repository directly, and shows no commit that a bundle is of: whether it is behind is not known.
+    if running.is_some_and(|running| running.bundle == 0) {
+        return BundleStatus::Unknown;
+    }
     let Some(running) = running.filter(|running| running.bundle >= newest.number) else {
         return match &site.attempt {
             Some(attempt) if attempt.bundle >= newest.number && attempt.ended() => {
@@ -369,6 +393,10 @@ fn verdict(site: &SiteState, connection: Connection, bundle: BundleStatus) -> (&
         ("future-dated", 2)
     } else if connection == Connection::Stale {
         ("stale", 3)
+    } else if UNKNOWN_CLUSTERS.contains(&state) {
+        ("unknown", 4)
+    } else if bundle == BundleStatus::Unknown && state == "in_progress" {
+        ("busy", 5)
     } else if bundle == BundleStatus::Behind {
         ("behind", 4)
     } else if bundle == BundleStatus::Unknown {

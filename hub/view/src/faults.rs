@@ -101,7 +101,7 @@ pub fn of_cluster(session: &Session<'_>, site: &str) -> Result<Option<String>, S
         );
         is_shown.then_some(read)
     });
-    let Some(Read {
+    let Some(TimedReport {
         report,
         received_ms,
     }) = shown

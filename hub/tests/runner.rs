@@ -40,6 +40,7 @@ mod retention;
 mod secrecy;
 mod sites_on_record;
 mod turned_away;
+mod webhook_attacks;
 mod webhooks;
 
 /// A file that nobody declares would silently test nothing.

@@ -1,6 +1,6 @@
 //! `outhaul-hub faults`: what is not well at one site, and since when.
 
-use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
+use outhaul_bundle::hub_api::{SiteFaults, SiteLook};
 use outhaul_kit::format_count::format_count;
 use outhaul_kit::text;
 
@@ -54,7 +54,7 @@ fn print_faults(told: &SiteFaults, cluster: Option<&str>) {
         return;
     }
     for fault in &told.faults {
-        print::data(&format!("{}: {}", told.site, headline(fault)));
+        print::data(&format!("{}: {}", told.site, faults::headline(fault)));
         for detail in &fault.bad.details {
             let text = format!(
                 "`{}` {}: {}",
@@ -101,20 +101,6 @@ fn print_faults(told: &SiteFaults, cluster: Option<&str>) {
         }
     }
     print::talk("next: `outhaul blame` names the commit, value or act, where the control plane is");
-}
-
-fn headline(fault: &SiteFault) -> String {
-    let names = fault.assignments.join(", ");
-    let bundle = fault.bad.bundle;
-    let text = match fault.kind {
-        FaultKind::Bundle if fault.left => {
-            format!("bundle {bundle} was left again: {}", fault.bad.message)
-        }
-        FaultKind::Bundle => format!("bundle {bundle} failed: {}", fault.bad.message),
-        FaultKind::Failed => format!("{names} of bundle {bundle} failed: {}", fault.bad.message),
-        _ => format!("{names} of bundle {bundle} is not as it was applied"),
-    };
-    text::printable(&text).into_owned()
 }
 
 fn sites(count: u64) -> String {

@@ -14,6 +14,7 @@ use outhaul_access::{Group, ToWrite, TurnedAway};
 use outhaul_kit::durable;
 use outhaul_kit::text::chain;
 use outhaul_oidc::Oidc;
+use outhaul_webhooks::Webhooks;
 use tokio::sync::Semaphore;
 
 use super::clock_log::ClockLog;
@@ -21,7 +22,6 @@ use super::door::Door;
 use super::meter::Meter;
 use super::problem::DAMAGED;
 use super::rate::Rate;
-use super::webhooks::Webhooks;
 use crate::clock;
 use crate::error::HubError;
 use crate::ingest::Counters;
@@ -48,10 +48,10 @@ const REFUSALS_A_SECOND: u32 = 20;
 /// Logins of one token or person, and answers of gates that one token puts on record, in one minute.
 const LOGINS_A_MINUTE: usize = 20;
 const RECORDED_A_MINUTE: usize = 60;
-/// Explanations that one token sends in one minute.
+/// Explanations that one token sends, outcomes of checks that one states, and events that one site sends by webhook, in one minute.
 const EXPLAINED_A_MINUTE: usize = 60;
-/// Outcomes of checks that one token may state within a minute.
 const CHECKED_A_MINUTE: usize = 60;
+const WEBHOOKS_A_MINUTE: usize = 120;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -87,8 +87,8 @@ pub(super) struct Shared {
     pub(super) explained: Rate,
     /// Outcomes of checks that each states.
     pub(super) checked: Rate,
-    /// What sites send by webhook.
     pub(super) webhooks: Webhooks,
+    pub(super) webhook_rate: Rate,
     /// One explanation is checked at a time: it takes long, and reports do not wait for it.
     explaining: Arc<Semaphore>,
     refusals: Mutex<(i64, u32)>,
@@ -164,6 +164,7 @@ impl Shared {
             explained: Rate::new(EXPLAINED_A_MINUTE, "explanations"),
             checked: Rate::new(CHECKED_A_MINUTE, "outcomes of checks"),
             webhooks: Webhooks::new(secrets),
+            webhook_rate: Rate::new(WEBHOOKS_A_MINUTE, "events"),
             explaining: Arc::new(Semaphore::new(1)),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),

@@ -13,12 +13,10 @@ use outhaul_bundle::hub_api::{ErrorAnswer, MAX_WEBHOOK_BYTES, WebhookAnswer, pat
 use outhaul_bundle::report::WebhookSender;
 use outhaul_listen::Peer;
 use outhaul_signer::key::SigningKey;
-use outhaul_signer::webhook::WebhookSecrets;
-use outhaul_webhooks::{Claim, Records, WebhookError, parse, proof_header};
+use outhaul_webhooks::{Claim, WebhookError, parse, proof_header};
 
 use super::body;
 use super::problem::{Answers, Nothing, Params, Problem};
-use super::rate::Rate;
 use super::refusal::refused;
 use super::shared::Shared;
 use super::shown::sorted;
@@ -30,30 +28,6 @@ const PROOF: &str = "webhook-proof";
 const MALFORMED: &str = "webhook-malformed";
 const NO_PROOF: &str = "no site reports here with this secret: compare the address and the secret with those that `outhaul-hub site \
                         webhook` printed";
-
-/// Events that one site sends by webhook in one minute.
-const A_MINUTE: usize = 120;
-
-/// What sites send by webhook: how often, and what their secrets are derived from.
-#[derive(Debug)]
-pub(super) struct Webhooks {
-    rate: Rate,
-    /// Absent where the hub's key is not open: no event is proven then.
-    secrets: Option<WebhookSecrets>,
-    /// The records of their commits.
-    records: Records,
-}
-
-impl Webhooks {
-    /// No site sent anything yet.
-    pub(super) fn new(secrets: Option<WebhookSecrets>) -> Self {
-        Self {
-            rate: Rate::new(A_MINUTE, "events"),
-            secrets,
-            records: Records::default(),
-        }
-    }
-}
 
 /// An event of a site on which no agent runs.
 #[utoipa::path(
@@ -97,7 +71,7 @@ pub(super) async fn take(
         let status = StatusCode::UNAUTHORIZED;
         return refused(&shared, status, PROOF, NO_PROOF.to_owned(), now_ms).await;
     };
-    shared.webhooks.rate.spend(&known.site, now_ms)?;
+    shared.webhook_rate.spend(&known.site, now_ms)?;
     let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
     let event = match parse(sender, &bytes) {
         Ok(event) => event,

@@ -9,6 +9,7 @@ use outhaul_bundle::hub_api::{FaultKind, OtherSites, SiteFault, SiteFaults};
 use outhaul_bundle::report::{ComplianceStatus, Report, ReportEvent};
 use outhaul_gate::fold::without;
 use outhaul_gate::time;
+use outhaul_kit::text::printable;
 use outhaul_signer::Envelope;
 use outhaul_store::{ReceivedReport, Session, StoreError, TimelinePlace};
 
@@ -130,6 +131,21 @@ pub fn of_cluster(session: &Session<'_>, site: &str) -> Result<Option<String>, S
         time::rfc3339(received_ms),
         event.state.as_str()
     )))
+}
+
+/// A fault in one line.
+pub fn headline(fault: &SiteFault) -> String {
+    let names = fault.assignments.join(", ");
+    let bundle = fault.bad.bundle;
+    let text = match fault.kind {
+        FaultKind::Bundle if fault.left => {
+            format!("bundle {bundle} was left again: {}", fault.bad.message)
+        }
+        FaultKind::Bundle => format!("bundle {bundle} failed: {}", fault.bad.message),
+        FaultKind::Failed => format!("{names} of bundle {bundle} failed: {}", fault.bad.message),
+        _ => format!("{names} of bundle {bundle} is not as it was applied"),
+    };
+    printable(&text).into_owned()
 }
 
 /// A report as it was signed; it was checked when it was taken in. One that this hub cannot read any more is left out.

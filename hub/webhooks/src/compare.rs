@@ -10,6 +10,7 @@ use outhaul_bundle::index::Source;
 use outhaul_bundle::{Digest, Index};
 use outhaul_kit::url::is_same_repository;
 
+use crate::contents::digest_of;
 use crate::event::shortened;
 use crate::record::KnownRecord;
 
@@ -25,16 +26,6 @@ pub(crate) enum Compared {
     Unknown(String),
     /// It holds something else than each of them; in words.
     Differs(String),
-}
-
-/// One digest over files by their paths. Every part is preceded by its length, so that no two lists give the same text.
-pub(crate) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> Digest {
-    let files: BTreeMap<_, _> = files.into_iter().collect();
-    let mut text = String::new();
-    for (path, digest) in files {
-        text.push_str(&format!("{}:{path} {digest}\n", path.len()));
-    }
-    Digest::of(text.as_bytes())
 }
 
 /// Why `record` is not of `index`; `None` where it is.
@@ -175,15 +166,5 @@ mod tests {
             more.contains("assignment `extra`, and bundle 1 has not"),
             "{more}"
         );
-    }
-
-    #[test]
-    fn the_digest_of_files_depends_on_each_path_and_content_and_on_no_order() {
-        let (x, y) = (Digest::of(b"x"), Digest::of(b"y"));
-        let one = digest_of([("a", &x), ("b", &y)]);
-        assert_eq!(one, digest_of([("b", &y), ("a", &x)]));
-        assert_ne!(one, digest_of([("a", &y), ("b", &x)]));
-        assert_ne!(one, digest_of([("a", &x)]));
-        assert_ne!(one, digest_of([("a", &x), ("c", &y)]));
     }
 }

@@ -7,6 +7,7 @@
 mod argocd;
 mod cluster;
 mod compare;
+mod contents;
 mod desired;
 mod event;
 mod flux;
@@ -27,7 +28,7 @@ pub use parse::parse;
 pub use proof::{Claim, SIGNATURE_HEADER, is_proven, proof_header};
 pub use receive::{Received, WebhookError, needed, receive};
 pub use record::{KnownRecord, fetch};
-pub use records::Records;
+pub use records::{Records, Webhooks};
 pub use register::{RegisterError, Registrar, register};
 pub use settings::{FollowedObject, MAX_OBJECTS, WebhookSettings};
 pub use shown::{Shown, WebhookRefusal, check};

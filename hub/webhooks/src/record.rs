@@ -12,7 +12,7 @@ use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
 use outhaul_http::{Authority, Client, ClientSettings, Method, TimeLimits};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::digest_of;
+use crate::contents::digest_of;
 use crate::settings::WebhookSettings;
 
 /// Most assignments that a report names.

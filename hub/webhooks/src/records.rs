@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use outhaul_signer::webhook::WebhookSecrets;
 use outhaul_store::WebhookSite;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -16,6 +17,23 @@ use crate::settings::WebhookSettings;
 
 /// Records that are fetched at once, of all sites.
 const FETCHED_AT_ONCE: usize = 8;
+
+/// What a hub that is served has for sites that report by webhook.
+#[derive(Debug)]
+pub struct Webhooks {
+    /// What their secrets are derived from; absent where the hub's key is not open: no event is proven then.
+    pub secrets: Option<WebhookSecrets>,
+    /// The records of their commits.
+    pub records: Records,
+}
+
+impl Webhooks {
+    /// No record is being fetched yet.
+    pub fn new(secrets: Option<WebhookSecrets>) -> Self {
+        let records = Records::default();
+        Self { secrets, records }
+    }
+}
 
 /// A record, or why it cannot be read.
 type Fetched = Result<KnownRecord, String>;

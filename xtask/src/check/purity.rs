@@ -49,6 +49,7 @@ const PURE: &[&str] = &[
     "hub/webhooks/src/argocd",
     "hub/webhooks/src/cluster",
     "hub/webhooks/src/compare",
+    "hub/webhooks/src/contents",
     "hub/webhooks/src/event",
     "hub/webhooks/src/flux",
     "hub/webhooks/src/folder",

@@ -55,6 +55,10 @@ pub fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
         "--rules",
         rules,
         "--record",
+        "--by",
+        "ann",
+        "--reason",
+        "other rules",
     ];
     let output = hub.run(&[&asked[..], &["--output", "json"]].concat());
     let text = String::from_utf8(output.stdout.clone()).unwrap();

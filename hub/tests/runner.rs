@@ -35,6 +35,7 @@ mod postgresql_backup;
 mod program;
 mod provider;
 mod pushed;
+mod recorded_rules;
 mod reported;
 mod retention;
 mod secrecy;

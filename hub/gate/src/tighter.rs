@@ -251,16 +251,25 @@ fn parts(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) 
     asked.parts.iter().chain(left).cloned().collect()
 }
 
-/// What a caller is answered that asks with looser rules than those on record.
-pub fn looser(less: &[&str]) -> Option<String> {
+/// What a caller is answered that asks with looser rules than those on record, with the command of a person at the hub. `to` is the
+/// environment that the step leads to, where it was named.
+pub fn looser(less: &[&str], environment: &str, commit: &str, to: Option<&str>) -> Option<String> {
     if less.is_empty() {
         return None;
     }
     Some(format!(
-        "these rules of the question ask for less than those on record, which count: {}; a person at the hub makes them \
-         looser with `outhaul-hub gate --rules FILE --record`",
-        less.join(", ")
+        "these rules of the question ask for less than those on record, which count: {}; a person at the hub makes them looser with {}",
+        less.join(", "),
+        command(environment, commit, to)
     ))
+}
+
+/// The command that puts other rules on record, also looser ones.
+pub fn command(environment: &str, commit: &str, to: Option<&str>) -> String {
+    let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
+    format!(
+        "`outhaul-hub gate --environment {environment} --commit {commit}{to} --rules FILE --record --by NAME --reason TEXT`"
+    )
 }
 
 #[cfg(test)]

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
 use outhaul_bundle::json_object;
-use outhaul_gate::SiteStatus;
-use outhaul_gate::conflict;
-use outhaul_gate::later;
-use outhaul_kit::text;
+use outhaul_gate::{SiteStatus, conflict, later, tighter};
+use outhaul_kit::text::{self, one_full_line};
 use outhaul_kit::{console, media};
+use outhaul_view::steps::RecordedSteps;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep, refusal};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
+use crate::store::{AccessEntry, Session, StepRules};
 use crate::time;
 
 /// Who asks, on record.
@@ -59,16 +59,23 @@ pub(crate) struct Args {
     /// `outhaul-hub decisions ID --output json` prints those of a decision in this form
     #[arg(long, value_name = "FILE|JSON", value_parser = rules)]
     rules: Option<GateRules>,
-    /// Put the rules on record for the step, also where they are looser than those before, and the decision with them
+    /// Put the rules on record for the step, and the decision with them. Where they ask for less than those on record, say who makes them
+    /// looser and why (`--by`, `--reason`). Without `--to` they apply to each step from the environment
     #[arg(long, requires = "rules")]
     record: bool,
+    /// With `--record`: who decides on the rules; it is on record
+    #[arg(long, value_name = "WHO", requires = "record", requires = "reason", value_parser = one_full_line)]
+    by: Option<String>,
+    /// With `--record`: why
+    #[arg(long, value_name = "TEXT", requires = "record", requires = "by", value_parser = one_full_line)]
+    reason: Option<String>,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
-    let asked = GateRequest {
+    let mut asked = GateRequest {
         environment: args.environment.clone(),
         commit: args.commit.clone(),
         to: args.to.clone(),
@@ -77,29 +84,45 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         rules: args.rules.clone(),
     };
     let what_if = args.rules.is_some() && !args.record;
-    let decision = hub.store.write(|session| {
-        let refused = |error| match error {
-            AskError::Store(error) => HubError::from(error),
-            problem => HubError::Usage {
-                problem: problem.to_string(),
-                help: problem.help().to_owned(),
-            },
+    let (decision, notes) = hub.store.write(|session| {
+        // A step to an environment of which nothing came in yet may have rules already.
+        asked
+            .check_names(session, !args.record)
+            .map_err(|error| refused(error, args))?;
+        let recorded = RecordedSteps::read(session, &args.environment)?;
+        let asked_by = match &args.by {
+            Some(by) => format!("{} (command line)", by.trim()),
+            None => ASKED_BY.to_owned(),
         };
-        asked.check_names(session, true).map_err(refused)?;
-        let question = asked.question(session, now_ms).map_err(refused)?;
-        let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
-        if what_if {
-            return Ok::<_, HubError>(decision);
+        let mut notes = Vec::new();
+        let mut step = None;
+        if args.record {
+            asked
+                .check_step(&recorded)
+                .map_err(|error| refused(error, args))?;
+            step = asked.step(&asked_by, now_ms);
         }
-        let step = asked.step(ASKED_BY, now_ms);
-        keep(
-            session,
-            (&question, &decision),
-            step.as_ref(),
-            ASKED_BY,
-            now_ms,
-        )?;
-        Ok::<_, HubError>(decision)
+        if let Some(step) = &step {
+            notes.extend(changed(session, args, (&recorded, step), now_ms)?);
+            asked.rules = Some(step.rules.clone());
+            if args.to.is_some()
+                && let Some(each) = recorded.of_each()
+            {
+                asked.rules = Some(tighter::of(each, &step.rules).0);
+            }
+        }
+        let question = asked
+            .question(session, now_ms)
+            .map_err(|error| refused(error, args))?;
+        if !what_if && recorded.names().next().is_some() {
+            notes.extend(recorded.of_each().map(|rules| of_each(args, rules)));
+        }
+        let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
+        if !what_if {
+            let decided = (&question, &decision);
+            keep(session, decided, step.as_ref(), &asked_by, now_ms)?;
+        }
+        Ok::<_, HubError>((decision, notes))
     })?;
     match common.output {
         Output::Json => {
@@ -118,6 +141,9 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         }
         Output::Text => text(&decision),
     }
+    for note in notes {
+        print::talk(&note);
+    }
     if what_if {
         print::talk(
             "note: what if: decided by the rules that you gave, which are not on record, and not recorded; `--record` puts \
@@ -128,6 +154,83 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         GateVerdict::Open => 0,
         GateVerdict::Closed => REFUSED,
     })
+}
+
+/// Why a question is not put to the gate, for who typed it.
+fn refused(error: AskError, args: &Args) -> HubError {
+    match error {
+        AskError::Store(error) => HubError::from(error),
+        problem @ AskError::WhichStep { .. } if args.record => HubError::Usage {
+            problem: problem.to_string(),
+            help: "name the step that the rules are for with `--to`".to_owned(),
+        },
+        problem => HubError::Usage {
+            problem: problem.to_string(),
+            help: problem.help().to_owned(),
+        },
+    }
+}
+
+/// What `step` changes of the rules on record, which are on record with who and why; nothing where they are the same.
+fn changed(
+    session: &Session<'_>,
+    args: &Args,
+    (recorded, step): (&RecordedSteps, &StepRules),
+    now_ms: i64,
+) -> Result<Option<String>, HubError> {
+    let place = match &args.to {
+        Some(to) => format!("the step from `{}` to `{to}`", args.environment),
+        None => format!("each step from `{}`", args.environment),
+    };
+    let before = recorded.recorded(args.to.as_deref());
+    if before == Some(&step.rules) {
+        return Ok(None);
+    }
+    let json = |rules: &GateRules| serde_json::to_string(rules).unwrap_or_default();
+    let (was, is) = (before.map(json), json(&step.rules));
+    let less = before.map_or_else(Vec::new, |before| tighter::of(before, &step.rules).1);
+    let less = less.join(", ");
+    let was = was.as_deref().unwrap_or("none");
+    match (&args.by, &args.reason) {
+        (Some(by), Some(reason)) => session.add_access(&AccessEntry {
+            who: by.trim().to_owned(),
+            how: ASKED_BY.to_owned(),
+            at_ms: now_ms,
+            action: match less.is_empty() {
+                true => "gate rules".to_owned(),
+                false => "gate rules loosened".to_owned(),
+            },
+            detail: format!("{place}: {was} became {is}: {reason}"),
+            allowed: true,
+            ..AccessEntry::default()
+        })?,
+        _ if !less.is_empty() => {
+            return Err(HubError::Usage {
+                problem: format!(
+                    "these rules ask for less than those on record for {place}: {less}; on record are {was}"
+                ),
+                help: "to make them looser, say who does and why, with `--by NAME --reason TEXT`; nothing was changed".to_owned(),
+            });
+        }
+        _ => {}
+    }
+    let looser = match less.is_empty() {
+        true => String::new(),
+        false => format!(", which asks for less: {less}"),
+    };
+    Ok(Some(format!(
+        "rules on record for {place}: {was} became {is}{looser}"
+    )))
+}
+
+/// That rules which were recorded without a step count, and how they are changed.
+fn of_each(args: &Args, rules: &GateRules) -> String {
+    format!(
+        "note: rules that were recorded without a step apply to each step from `{}`, too: {}; {} changes them",
+        args.environment,
+        serde_json::to_string(rules).unwrap_or_default(),
+        tighter::command(&args.environment, &args.commit, None)
+    )
 }
 
 fn text(decision: &Decision) {
@@ -144,7 +247,7 @@ fn text(decision: &Decision) {
         ),
     });
     for reason in &decision.reasons {
-        print::data(&format!("  {}", conflict::typeable(reason)));
+        print::data(&format!("  {reason}"));
     }
     for rule in &decision.rules {
         let word = if rule.met { "met" } else { "not met" };

@@ -23,6 +23,7 @@ use crate::gate;
 use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep};
 use crate::store::StoreError;
 use crate::time;
+use outhaul_view::steps::RecordedSteps;
 
 fn bad(text: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, text)
@@ -101,6 +102,12 @@ pub(super) async fn gate(
                     Err(problem) => return Ok(Err(format!("{problem}; {}", problem.help()))),
                 };
                 let step = asked_by.and_then(|caller| asked.step(&caller, now_ms));
+                if step.is_some() {
+                    let recorded = RecordedSteps::read(session, &asked.environment)?;
+                    if let Err(problem) = asked.check_step(&recorded) {
+                        return Ok(Err(problem.to_string()));
+                    }
+                }
                 let question = match asked.question(session, now_ms) {
                     Ok(question) => question,
                     Err(AskError::Store(error)) => return Err(error.into()),
@@ -127,10 +134,11 @@ pub(super) async fn gate(
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // someone may later take for evidence.
     let recorded = caller.is_some() && known;
+    let step_to = question.to.as_deref();
     let answer = GateAnswer {
         decision,
         recorded,
-        rules_on_record: gate::looser(&less),
+        rules_on_record: gate::looser(&less, &question.environment, &question.commit, step_to),
         what_if: false,
     };
     let json = sorted(&answer);

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::record::{AskError, EnvironmentRecord, GateRequest};
+use crate::steps::RecordedSteps;
 use outhaul_gate::Decision;
 use outhaul_gate::time;
 use outhaul_store::{Act, CORRUPT_HELP, DesiredBundle, Session, SitePage, StoreError};
@@ -164,8 +165,8 @@ impl Environments {
         let mut leads = BTreeMap::new();
         for name in &names {
             // Rules that cannot be read lead nowhere; the environment itself says so.
-            let steps = readable(session.step_rules(name))?.unwrap_or_default();
-            let to = steps.into_iter().map(|step| step.to);
+            let steps = readable(RecordedSteps::read(session, name))?.unwrap_or_default();
+            let to = steps.names().map(str::to_owned);
             leads.insert(name.clone(), to.collect::<Vec<_>>());
         }
         for name in in_order(&names, &leads) {
@@ -238,8 +239,8 @@ pub(super) fn gates(
     commit: &str,
     now_ms: i64,
 ) -> Result<Vec<Decision>, StoreError> {
-    let steps = session.step_rules(environment)?;
-    let mut tos: Vec<Option<String>> = steps.into_iter().map(|step| Some(step.to)).collect();
+    let steps = RecordedSteps::read(session, environment)?;
+    let mut tos: Vec<Option<String>> = steps.names().map(|to| Some(to.to_owned())).collect();
     if tos.is_empty() {
         tos.push(None);
     }

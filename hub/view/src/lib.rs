@@ -28,6 +28,7 @@ mod report_text;
 mod requests;
 mod rows;
 mod site;
+pub mod steps;
 pub mod values;
 
 use std::collections::BTreeMap;

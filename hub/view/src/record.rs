@@ -18,6 +18,8 @@ use outhaul_store::{
     StepRules, StoreError,
 };
 
+use crate::steps::RecordedSteps;
+
 /// A question as someone asks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateRequest {
@@ -39,10 +41,8 @@ pub struct GateRequest {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Several steps lead from the environment, each with its own rules.
-    #[error(
-        "rules are on record for several steps from `{environment}`: to {known}; say which (`to`)"
-    )]
+    /// Steps with their own rules lead from the environment, and the question names none of them.
+    #[error("rules are on record for the steps from `{environment}` to {known}; say which (`to`)")]
     WhichStep {
         /// The environment.
         environment: String,
@@ -126,17 +126,16 @@ impl GateRequest {
         let Some(to) = &self.to else {
             return Ok(());
         };
-        let steps = session.step_rules(&self.environment)?;
-        let steps: Vec<String> = steps.into_iter().map(|step| step.to).collect();
+        let recorded = RecordedSteps::read(session, &self.environment)?;
+        let steps: Vec<String> = recorded.names().map(str::to_owned).collect();
         // Where rules are on record of other steps, none would count for this one: it would open without a rule.
-        if self.rules.is_none() && !steps.is_empty() && !steps.contains(to) {
-            let named: Vec<&String> = steps.iter().filter(|step| !step.is_empty()).collect();
+        if self.rules.is_none() && !recorded.is_empty() && !steps.contains(to) {
             return Err(AskError::NoStep {
                 environment: self.environment.clone(),
                 to: to.clone(),
-                help: match named.is_empty() {
+                help: match steps.is_empty() {
                     true => "those on record name no step: ask without `to`".to_owned(),
-                    false => did_you_mean(to, &named),
+                    false => did_you_mean(to, &steps),
                 },
             });
         }
@@ -158,16 +157,18 @@ impl GateRequest {
     /// # Errors
     /// [`AskError`].
     pub fn question(&self, session: &Session<'_>, now_ms: i64) -> Result<GateQuestion, AskError> {
-        let mut to = self.to.clone();
+        let mut to = self.to.clone().filter(|to| !to.is_empty());
         let mut rules = match &self.rules {
             Some(rules) => rules.clone(),
-            None => match self.on_record(session)? {
-                Some(step) => {
-                    to = Some(step.to).filter(|to| !to.is_empty());
-                    step.rules
-                }
-                None => GateRules::default(),
-            },
+            None => {
+                let recorded = RecordedSteps::read(session, &self.environment)?;
+                to = self.step_of(&recorded, to)?;
+                let rules = match &to {
+                    Some(to) => recorded.rules(to),
+                    None => recorded.of_each().cloned(),
+                };
+                rules.unwrap_or_default()
+            }
         };
         self.tighten(&mut rules);
         // Outcomes are told apart by their number: their times are of a clock that may have been ahead.
@@ -198,14 +199,16 @@ impl GateRequest {
         let Some(rules) = &self.rules else {
             return Ok(Vec::new());
         };
-        let to = self.to.clone().unwrap_or_default();
-        let steps = session.step_rules(&self.environment)?;
-        let is_of_step = |step: &&StepRules| step.to == to && step.rules != GateRules::default();
+        let recorded = RecordedSteps::read(session, &self.environment)?;
+        let on_record = match self.to.as_deref() {
+            Some(to) => recorded.rules(to),
+            None => recorded.of_each().cloned(),
+        };
         // Rules that ask for nothing of their own are nobody's decision yet.
-        let Some(step) = steps.iter().find(is_of_step) else {
+        let Some(on_record) = on_record.filter(|rules| *rules != GateRules::default()) else {
             return Ok(Vec::new());
         };
-        let (rules, less) = tighter::of(&step.rules, rules);
+        let (rules, less) = tighter::of(&on_record, rules);
         self.rules = Some(rules);
         Ok(less)
     }
@@ -233,19 +236,39 @@ impl GateRequest {
         rules.quorum_percent = shares.into_iter().flatten().max();
     }
 
-    fn on_record(&self, session: &Session<'_>) -> Result<Option<StepRules>, AskError> {
-        let mut known = session.step_rules(&self.environment)?;
-        if let Some(to) = &self.to {
-            return Ok(known.into_iter().find(|step| step.to == *to));
+    /// The step that is meant where the question names none: the only one on record.
+    fn step_of(
+        &self,
+        recorded: &RecordedSteps,
+        to: Option<String>,
+    ) -> Result<Option<String>, AskError> {
+        let mut names = recorded.names();
+        match (to, names.next(), names.next()) {
+            (Some(to), ..) => Ok(Some(to)),
+            (None, only, None) => Ok(only.map(str::to_owned)),
+            (None, ..) => Err(self.which_step(recorded)),
         }
-        if known.len() > 1 {
-            let names: Vec<_> = known.iter().map(|step| format!("`{}`", step.to)).collect();
-            return Err(AskError::WhichStep {
-                environment: self.environment.clone(),
-                known: names.join(", "),
-            });
+    }
+
+    fn which_step(&self, recorded: &RecordedSteps) -> AskError {
+        let names: Vec<_> = recorded.names().map(|to| format!("`{to}`")).collect();
+        AskError::WhichStep {
+            environment: self.environment.clone(),
+            known: names.join(", "),
         }
-        Ok(known.pop())
+    }
+
+    /// Refuses to put rules on record without a step beside steps that are on record, except where there are some to change.
+    ///
+    /// # Errors
+    /// [`AskError::WhichStep`].
+    pub fn check_step(&self, recorded: &RecordedSteps) -> Result<(), AskError> {
+        let is_named = self.to.as_deref().is_some_and(|to| !to.is_empty());
+        let is_first = recorded.names().next().is_none();
+        match is_named || self.rules.is_none() || is_first || recorded.has_unnamed() {
+            true => Ok(()),
+            false => Err(self.which_step(recorded)),
+        }
     }
 
     /// What is put on record of the rules, when the question brought some.

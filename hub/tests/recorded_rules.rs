@@ -1,0 +1,139 @@
+//! Rules on record of a step with the real program: they are made looser by a person who gives name and reason, and no record of them keeps
+//! other questions from being asked.
+
+use crate::gate_rules::{report, rule, world};
+use crate::program::{Hub, code, stderr};
+use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
+use serde_json::{Value, json};
+
+/// A typed gate question: exit code, decision, messages.
+fn ask(hub: &Hub, more: &[&str]) -> (i32, Value, String) {
+    let asked = ["gate", "--environment", "dev", "--commit", NEW];
+    let output = hub.run(&[&asked[..], more, &["--output", "json"]].concat());
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let decision = match text.is_empty() {
+        true => Value::Null,
+        false => outhaul_tests::result(&text),
+    };
+    (code(&output), decision, stderr(&output))
+}
+
+const WHO: [&str; 4] = ["--by", "ann", "--reason", "line 3 has two sites"];
+
+#[test]
+fn rules_on_record_are_made_looser_only_by_who_says_who_and_why() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let strict = r#"{"min_sites": 2, "soak_hours": 1}"#;
+    let to = ["--to", "stage", "--rules", strict, "--record"];
+    let (closed, _, said) = ask(&hub, &to);
+    assert!(
+        closed == 1 && said.contains("the step from `dev` to `stage`: none became"),
+        "{said}"
+    );
+    for rules in ["{}", r#"{"soak_hours": 1}"#] {
+        let looser = ["--to", "stage", "--rules", rules, "--record"];
+        let (refused, _, said) = ask(&hub, &looser);
+        assert!(
+            refused == 2
+                && said.contains("ask for less than those on record for the step from `dev` to `stage`: min_sites")
+                && said.contains(r#""min_sites":2"#)
+                && said.contains("`--by NAME --reason TEXT`"),
+            "{said}"
+        );
+    }
+    assert_eq!(ask(&hub, &[]).0, 1, "they are still on record");
+    // Stricter ones need nobody's word.
+    let stricter = r#"{"min_sites": 3, "soak_hours": 1}"#;
+    assert_eq!(
+        ask(&hub, &["--to", "stage", "--rules", stricter, "--record"]).0,
+        1
+    );
+    let looser = ["--to", "stage", "--rules", "{}", "--record"];
+    let (open, _, said) = ask(&hub, &[&looser[..], &WHO].concat());
+    assert!(
+        open == 0 && said.contains("which asks for less: min_sites, soak_hours"),
+        "{said}"
+    );
+    let log = hub.json(&["audit", "access"]);
+    let entry = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["action"] == "gate rules loosened");
+    let entry = entry.unwrap_or_else(|| panic!("{log}"));
+    let detail = entry["detail"].as_str().unwrap();
+    assert!(
+        entry["who"] == "ann" && detail.contains(r#""min_sites":3"#) && detail.ends_with(WHO[3]),
+        "{entry}"
+    );
+    let decisions = hub.json(&["decisions"]);
+    assert_eq!(
+        decisions[0]["asked_by"], "ann (command line)",
+        "{decisions}"
+    );
+    assert_eq!(ask(&hub, &[]).0, 0);
+    // A name alone, and a reason without rules, are refused.
+    for wrong in [&looser[..], &looser[..4]].map(|words| [words, &WHO[..2]].concat()) {
+        assert_eq!(ask(&hub, &wrong).0, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn rules_without_a_step_keep_no_question_from_an_answer_and_apply_to_each_step() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    // Nobody named the step; then one is on record.
+    let two = r#"{"min_sites": 2}"#;
+    assert_eq!(ask(&hub, &["--rules", two, "--record"]).0, 1);
+    assert_eq!(
+        ask(&hub, &["--to", "stage", "--rules", "{}", "--record"]).0,
+        1
+    );
+    let (closed, decision, said) = ask(&hub, &[]);
+    assert_eq!((closed, &decision["to"]), (1, &json!("stage")), "{said}");
+    assert_eq!(rule(&decision, "min-sites")["met"], false);
+    let command = format!(
+        " gate --environment dev --commit {NEW} --rules FILE --record --by NAME --reason TEXT` changes them"
+    );
+    assert!(said.contains(&command), "{said}");
+    // The way out, as it is printed.
+    let (open, _, said) = ask(&hub, &[&["--rules", "{}", "--record"][..], &WHO].concat());
+    assert!(open == 0 && said.contains("each step from `dev`"), "{said}");
+    let (open, decision, said) = ask(&hub, &[]);
+    assert_eq!((open, &decision["to"]), (0, &json!("stage")), "{said}");
+    assert!(!said.contains("changes them"), "{said}");
+}
+
+#[test]
+fn beside_steps_on_record_rules_without_one_are_refused_with_the_true_reason() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    assert_eq!(
+        ask(&hub, &["--to", "stage", "--rules", "{}", "--record"]).0,
+        0
+    );
+    let (refused, _, said) = ask(&hub, &["--rules", r#"{"min_sites": 1}"#, "--record"]);
+    assert!(
+        refused == 2
+            && said.contains("rules are on record for the steps from `dev` to `stage`")
+            && said.contains("with `--to`"),
+        "{said}"
+    );
+    // A step to an environment of which nothing came in yet can have rules; one that was mistyped has none.
+    assert_eq!(
+        ask(&hub, &["--to", "prod", "--rules", "{}", "--record"]).0,
+        0
+    );
+    let (refused, _, said) = ask(&hub, &["--to", "stagee", "--rules", "{}", "--record"]);
+    assert!(
+        refused == 2 && said.contains("did you mean `stage`?"),
+        "{said}"
+    );
+    let (refused, _, said) = ask(&hub, &[]);
+    assert!(
+        refused == 2 && said.contains("to `prod`, `stage`") && said.contains("`--to`"),
+        "{said}"
+    );
+}

@@ -1,0 +1,113 @@
+//! The rules on record of the steps from one environment, and which of them count for a step.
+//!
+//! What comes in: the records of the store. What goes out: the rules of a step. Rules that were recorded without a step apply to each step
+//! from the environment, in addition to its own: a step that is recorded later drops none of them. Pure.
+
+use outhaul_bundle::hub_api::GateRules;
+use outhaul_gate::tighter;
+use outhaul_store::{Session, StepRules, StoreError};
+
+/// The rules on record of the steps from one environment.
+#[derive(Debug, Clone, Default)]
+pub struct RecordedSteps {
+    /// Of steps to an environment, by its name.
+    named: Vec<StepRules>,
+    /// Recorded where nobody named the step.
+    of_each: Option<StepRules>,
+}
+
+impl RecordedSteps {
+    /// Those of the steps from `environment`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn read(session: &Session<'_>, environment: &str) -> Result<Self, StoreError> {
+        Ok(Self::of(session.step_rules(environment)?))
+    }
+
+    fn of(all: Vec<StepRules>) -> Self {
+        let (mut unnamed, named): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|step| step.to.is_empty());
+        Self {
+            named,
+            of_each: unnamed.pop(),
+        }
+    }
+
+    /// Where the steps lead, by name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|step| step.to.as_str())
+    }
+
+    /// Whether nothing is on record.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.of_each.is_none()
+    }
+
+    /// The rules that apply to each step; `None` where none ask for anything.
+    pub fn of_each(&self) -> Option<&GateRules> {
+        let rules = self.of_each.as_ref().map(|step| &step.rules);
+        // Rules that ask for nothing are nobody's decision.
+        rules.filter(|rules| **rules != GateRules::default())
+    }
+
+    /// Whether rules were recorded without a step, also ones that ask for nothing.
+    pub fn has_unnamed(&self) -> bool {
+        self.of_each.is_some()
+    }
+
+    /// The rules that were recorded for exactly this step (`None`: without a step).
+    pub fn recorded(&self, to: Option<&str>) -> Option<&GateRules> {
+        let step = match to.filter(|to| !to.is_empty()) {
+            None => self.of_each.as_ref(),
+            Some(to) => self.named.iter().find(|step| step.to == to),
+        };
+        step.map(|step| &step.rules)
+    }
+
+    /// The rules that count for the step to `to`: its own, and those of each step.
+    pub fn rules(&self, to: &str) -> Option<GateRules> {
+        let own = self.recorded(Some(to));
+        match (self.of_each(), own) {
+            (None, own) => own.cloned(),
+            (Some(each), None) => Some(each.clone()),
+            (Some(each), Some(own)) => Some(tighter::of(each, own).0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(to: &str, min_sites: Option<u32>, soak_hours: Option<u32>) -> StepRules {
+        StepRules {
+            environment: "dev".to_owned(),
+            to: to.to_owned(),
+            rules: GateRules {
+                min_sites,
+                soak_hours,
+                ..GateRules::default()
+            },
+            asked_by: "ann".to_owned(),
+            at_ms: 1,
+        }
+    }
+
+    #[test]
+    fn rules_without_a_step_apply_to_each_step_with_its_own() {
+        let all = vec![step("", Some(3), None), step("stage", Some(2), Some(24))];
+        let known = RecordedSteps::of(all);
+        assert_eq!(known.names().collect::<Vec<_>>(), ["stage"]);
+        let both = known.rules("stage").unwrap();
+        assert_eq!((both.min_sites, both.soak_hours), (Some(3), Some(24)));
+        assert_eq!(known.rules("prod").unwrap().min_sites, Some(3));
+        let own = known.recorded(Some("stage")).unwrap();
+        assert_eq!(own.min_sites, Some(2));
+        // Ones that ask for nothing change nothing.
+        let known = RecordedSteps::of(vec![step("", None, None), step("stage", Some(2), None)]);
+        assert_eq!(known.rules("stage").unwrap().min_sites, Some(2));
+        assert_eq!(known.rules("prod"), None);
+        assert!(known.has_unnamed() && known.of_each().is_none());
+    }
+}

@@ -35,7 +35,7 @@ fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerd
         .collect();
     let state = newest.map_or(State::Missing, |act| State::of(question, rule, act));
     let mut found = match newest {
-        None => "no outcome is on record".to_owned(),
+        None => format!("no outcome is on record{}", not_asked_for(question, facts)),
         Some(act) => state.sentence(act),
     };
     if !others.is_empty() {
@@ -49,6 +49,30 @@ fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerd
         found,
         opens: (!met).then(|| opens(question, rule)),
         evidence: newest.map(evidence).into_iter().collect(),
+    }
+}
+
+/// The checks of the commit that have an outcome and that no rule asks for, such as one whose name was mistyped.
+fn not_asked_for(question: &GateQuestion, facts: &Facts<'_>) -> String {
+    let is_asked = |name: &str| question.rules.checks.iter().any(|rule| rule.name == name);
+    let is_of = |act: &&Act| {
+        act.kind == ActKind::Check
+            && facts.counts(act)
+            && act.environment.as_deref() == Some(question.environment.as_str())
+            && act.commit.as_deref() == Some(question.commit.as_str())
+    };
+    let names = facts.acts.iter().filter(is_of);
+    let names: BTreeSet<&str> = names
+        .filter_map(|act| act.chosen.as_deref())
+        .filter(|name| !is_asked(name))
+        .collect();
+    // What was decided before is recomputed as it was said.
+    match names.is_empty() || question.edition < 5 {
+        true => String::new(),
+        false => format!(
+            "; there are outcomes of {}, which no rule asks for",
+            quoted(&names)
+        ),
     }
 }
 

@@ -354,14 +354,11 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Th
     let choice = conflict::choice(acts, &state.site, state.enrolled_ms);
     let mut reported: BTreeMap<String, Reported> = BTreeMap::new();
     for one in known.iter().filter(|one| one.received_ms <= at_ms) {
-        let at = reported
+        let at = Reported::one(one.received_ms, fold::made_ms(&one.report));
+        reported
             .entry(one.report.epoch.to_string())
-            .or_insert(Reported {
-                first_ms: one.received_ms,
-                last_ms: one.received_ms,
-            });
-        at.first_ms = one.received_ms.min(at.first_ms);
-        at.last_ms = one.received_ms.max(at.last_ms);
+            .and_modify(|known| *known = known.and(at))
+            .or_insert(at);
     }
     let starts = reported.iter();
     let starts = starts.map(|(name, at)| (name.as_str(), at.first_ms));

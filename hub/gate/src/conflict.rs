@@ -10,33 +10,32 @@ use crate::facts::{Act, ActKind, Conflict};
 use crate::{short, time};
 
 impl Conflict {
-    /// For people: what was seen, and how someone ends it.
-    pub fn sentence(&self, site: &str) -> String {
+    /// For people: what was seen, and how someone ends it, as the gate of an edition says it.
+    pub fn sentence(&self, site: &str, edition: u32) -> String {
+        let (on_record, other) = (short_digest(&self.on_record), short_digest(&self.digest));
+        let choices = match edition {
+            // What was decided before is recomputed as it was said.
+            0..5 => format!(
+                "`outhaul-hub choose {site} --digest {on_record}` for the machine on record, `--digest {other}` for the other"
+            ),
+            _ => format!(
+                "{} for the machine on record, {} for the other",
+                choose(site, &on_record),
+                choose(site, &other)
+            ),
+        };
         format!(
-            "two machines report with its key: {} (received {}); neither counts until a person has compared both and chosen: \
-             `outhaul-hub choose {site} --digest {}` for the machine on record, `--digest {}` for the other",
+            "two machines report with its key: {} (received {}); neither counts until a person has compared both and chosen: {choices}",
             self.reason,
             time::rfc3339(self.received_ms),
-            short_digest(&self.on_record),
-            short_digest(&self.digest)
         )
     }
 }
 
-/// The same sentence with its commands as they can be typed. Decisions on record keep the short form, by which they are recomputed.
-pub fn typeable(sentence: &str) -> String {
-    let Some((_, command)) = sentence.split_once("`outhaul-hub choose ") else {
-        return sentence.to_owned();
-    };
-    let site = command.split(' ').next().unwrap_or_default();
-    let other = format!("{WHO} for the machine on record, `outhaul-hub choose {site} --digest ");
-    sentence
-        .replace("` for the machine on record, `--digest ", &other)
-        .replace("` for the other", &format!("{WHO} for the other"))
+/// The command that chooses the machine of a report.
+fn choose(site: &str, digest: &str) -> String {
+    format!("`outhaul-hub choose {site} --digest {digest} --by NAME --reason TEXT`")
 }
-
-/// What each choice needs besides.
-const WHO: &str = " --by NAME --reason TEXT`";
 
 /// The first digits of a digest, as `choose` takes them.
 pub fn short_digest(digest: &str) -> String {
@@ -54,17 +53,36 @@ pub fn choice<'a>(
         .max_by_key(|act| act.id)
 }
 
-/// When a site's numberings were reported, milliseconds since 1970 by the hub's clock.
+/// When a site's numberings were reported, milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported {
-    /// Their first report.
+    /// When their first report was received.
     pub first_ms: i64,
-    /// Their last one.
-    pub last_ms: i64,
+    /// Their last one by the site's own time, or when it was received where that was earlier: what a stick brings late was made before.
+    pub last_made_ms: i64,
+}
+
+impl Reported {
+    /// Of one report, by when it was received and when it was made ([`crate::fold::made_ms`]).
+    pub fn one(received_ms: i64, made_ms: i64) -> Self {
+        Self {
+            first_ms: received_ms,
+            last_made_ms: made_ms.min(received_ms),
+        }
+    }
+
+    /// Of these and another one.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            first_ms: self.first_ms.min(other.first_ms),
+            last_made_ms: self.last_made_ms.max(other.last_made_ms),
+        }
+    }
 }
 
 /// The conflict that is open: one that came since the last choice, or the chosen one while that machine has begun no
-/// numbering of its own. What a machine reports that was not chosen is one until the chosen machine reports again: it may be
+/// numbering of its own. What a machine reports that was not chosen is one until the chosen machine makes another report: it may be
 /// switched off. Until edition 5 it was one until someone chose again. `seen` come in the order in which they were received;
 /// `reported` has each epoch.
 pub fn open(
@@ -82,7 +100,7 @@ pub fn open(
     let starts = starts.map(|(epoch, at)| (epoch.as_str(), at.first_ms));
     let aside = set_aside(starts, Some(choice));
     let left = reported.iter().filter(|(epoch, _)| !aside.contains(*epoch));
-    let last_ms = left.map(|(_, at)| at.last_ms).max();
+    let last_ms = left.map(|(_, at)| at.last_made_ms).max();
     let is_over = |one: &Conflict| {
         let of_another = Some(&one.on_record) == choice.chosen.as_ref();
         edition >= 5
@@ -154,9 +172,10 @@ mod tests {
     }
 
     fn reported(epochs: &[(&str, i64, i64)]) -> BTreeMap<String, Reported> {
-        let one = |(epoch, first_ms, last_ms): &(&str, i64, i64)| {
-            let (first_ms, last_ms) = (*first_ms, *last_ms);
-            ((*epoch).to_owned(), Reported { first_ms, last_ms })
+        let one = |(epoch, first_ms, last_made_ms): &(&str, i64, i64)| {
+            let first = Reported::one(*first_ms, *first_ms);
+            let last = Reported::one(i64::MAX, *last_made_ms);
+            ((*epoch).to_owned(), first.and(last))
         };
         epochs.iter().map(one).collect()
     }
@@ -185,6 +204,11 @@ mod tests {
             // A decision of before is made again as it was made.
             assert!(found(4).is_some(), "{last_ms}");
         }
+        // What an old stick brings of the chosen machine was made before.
+        let late = Reported::one(AT + 99, AT + 40);
+        let both = BTreeMap::from([("old".to_owned(), Reported::one(1, 1).and(late))]);
+        let both = both.into_iter().chain(reported(&[("new", 30, AT + 50)]));
+        assert!(open(&since, 0, Some(&chosen), &both.collect(), EDITION).is_some());
         // A contradiction inside the chosen numbering stays one.
         let inside = [seen("old", "sha256:aaaaaaaaaaaaaaaa", AT + 50)];
         let later = reported(&[("old", 1, AT + 99)]);
@@ -193,7 +217,8 @@ mod tests {
 
     #[test]
     fn the_commands_of_a_sentence_can_be_typed() {
-        let text = typeable(&seen("old", "sha256:aaaaaaaaaaaaaaaa", 10).sentence("edge"));
+        let one = seen("old", "sha256:aaaaaaaaaaaaaaaa", 10);
+        let text = one.sentence("edge", EDITION);
         let end = "--by NAME --reason TEXT` for the";
         for command in [
             format!("`outhaul-hub choose edge --digest aaaaaaaaaaaa {end} machine on record"),
@@ -201,6 +226,7 @@ mod tests {
         ] {
             assert!(text.contains(&command), "{text}");
         }
-        assert_eq!(typeable("anything else"), "anything else");
+        let before = "`outhaul-hub choose edge --digest aaaaaaaaaaaa` for the machine on record, `--digest bbbbbbbbbbbb` for the other";
+        assert!(one.sentence("edge", 4).ends_with(before));
     }
 }

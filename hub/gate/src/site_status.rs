@@ -15,7 +15,10 @@ const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteDecision {
     let needed = needed(&question.commit, facts.bundles, site);
     let (mut standing, mut message) = match &site.conflict {
-        Some(conflict) => (SiteStatus::Conflict, conflict.sentence(&site.site)),
+        Some(conflict) => (
+            SiteStatus::Conflict,
+            conflict.sentence(&site.site, question.edition),
+        ),
         None => assess(question, facts, site, needed),
     };
     // A waiver is not evidence: also where the site confirms, it does not count.

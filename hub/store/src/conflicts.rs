@@ -155,17 +155,24 @@ impl Session<'_> {
         Ok(reported.map(|(epoch, at)| (epoch, at.first_ms)).collect())
     }
 
-    /// When the hub received the first and the last report of each epoch of a site.
+    /// When the hub received the first report of each epoch of a site, and when the last one was made.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn epochs_reported(&self, site: &str) -> Result<BTreeMap<String, Reported>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT epoch, MIN(received_ms), MAX(received_ms) FROM reports WHERE site = $1 GROUP BY epoch",
+            "SELECT epoch, MIN(received_ms),
+                    MAX(CASE WHEN wall_ms >= received_ms OR lower_bound_ms >= received_ms THEN received_ms
+                             WHEN wall_ms >= lower_bound_ms THEN wall_ms ELSE lower_bound_ms END)
+               FROM reports WHERE site = $1 GROUP BY epoch",
         )?;
         let rows = query.query_map(params![site], |row| {
-            let (first_ms, last_ms) = (row.get(1)?, row.get(2)?);
-            Ok((row.get(0)?, Reported { first_ms, last_ms }))
+            let (first_ms, last_made_ms) = (row.get(1)?, row.get(2)?);
+            let at = Reported {
+                first_ms,
+                last_made_ms,
+            };
+            Ok((row.get(0)?, at))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
-use outhaul_gate::conflict;
+use outhaul_gate::EDITION;
 use outhaul_gate::time::{self, HOUR_MS};
 use outhaul_signer::enrol::MIN_FINGERPRINT_DIGITS;
 use outhaul_store::{
@@ -245,7 +245,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         conflict: site
             .conflict
             .as_ref()
-            .map(|conflict| conflict::typeable(&conflict.sentence(&site.site))),
+            .map(|conflict| conflict.sentence(&site.site, EDITION)),
         orders: reading
             .orders
             .get(&site.site)

@@ -160,7 +160,9 @@ fn sites(answer: &Decision) -> Result<(), String> {
         ));
     }
     let reports: Vec<ReportedState> = answer.evidence.iter().map(ReportedState::from).collect();
-    if let Err(problem) = evidence::supports(confirmed, counted, &reports) {
+    let supported = evidence::sound(&reports)
+        .and_then(|()| evidence::supports(confirmed, counted, &evidence::confirming(answer)));
+    if let Err(problem) = supported {
         return contradicts(&problem);
     }
     if confirmed * 100 < counted * usize::from(answer.quorum_percent) {

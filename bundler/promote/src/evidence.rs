@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::hub_api::Evidence;
+use outhaul_bundle::hub_api::{Decision, Evidence, SiteStatus};
 use outhaul_bundle::name::Name;
 use outhaul_kit::text::printable;
 
@@ -105,7 +105,22 @@ impl ReportedState {
     }
 }
 
-/// Checks that these reports support that `confirmed` of `counted` sites confirmed.
+/// Checks that each of these reports can be one, and that none closes a gate.
+///
+/// # Errors
+/// What speaks against it, as the rest of a sentence about what names them.
+pub(super) fn sound(reports: &[ReportedState]) -> Result<(), String> {
+    if let Some(problem) = reports.iter().find_map(ReportedState::problem) {
+        return Err(problem);
+    }
+    let mut sites = BTreeSet::new();
+    match reports.iter().find(|one| !sites.insert(&one.site)) {
+        Some(twice) => Err(format!("names two reports of site `{}`", twice.site)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that these reports, those of the sites that confirm and no others, support that `confirmed` of `counted` sites confirmed.
 ///
 /// # Errors
 /// What speaks against it, as the rest of a sentence about what names them.
@@ -120,20 +135,34 @@ pub(super) fn supports(
     if confirmed > counted {
         return Err(format!("{confirmed} of {counted} sites confirm"));
     }
-    if let Some(problem) = reports.iter().find_map(ReportedState::problem) {
-        return Err(problem);
-    }
-    let mut sites = BTreeSet::new();
-    if let Some(twice) = reports.iter().find(|one| !sites.insert(&one.site)) {
-        return Err(format!("names two reports of site `{}`", twice.site));
-    }
+    sound(reports)?;
     let confirming = reports.iter().filter(|one| one.confirms()).count();
     if confirming < confirmed {
         return Err(format!(
             "names {confirming} reports that a bundle is `{CONFIRMS}`, and {confirmed} sites confirm"
         ));
     }
+    if reports.len() > confirmed {
+        return Err(format!(
+            "names {} reports, and {confirmed} sites confirm: a report of a site that does not confirm is no evidence",
+            reports.len()
+        ));
+    }
     Ok(())
+}
+
+/// The reports of the sites of a decision that confirm: the evidence of a promotion.
+pub(super) fn confirming(decision: &Decision) -> Vec<ReportedState> {
+    let sites = decision.sites.iter();
+    let confirming: BTreeSet<&str> = sites
+        .filter(|site| site.standing == SiteStatus::Confirmed)
+        .map(|site| site.site.as_str())
+        .collect();
+    let reports = decision.evidence.iter();
+    reports
+        .filter(|one| confirming.contains(one.site.as_str()))
+        .map(ReportedState::from)
+        .collect()
 }
 
 #[cfg(test)]
@@ -193,6 +222,10 @@ mod tests {
         let one = ReportedState::parse(&line(("", ""))).unwrap();
         supports(0, 0, std::slice::from_ref(&one)).unwrap_err();
         supports(2, 1, std::slice::from_ref(&one)).unwrap_err();
-        supports(2, 2, &[one]).unwrap_err();
+        supports(2, 2, std::slice::from_ref(&one)).unwrap_err();
+        // A report of a site that does not confirm beside it.
+        let other = ReportedState::parse(&line(("edge-1", "edge-2"))).unwrap();
+        let problem = supports(1, 2, &[one, other]).unwrap_err();
+        assert!(problem.contains("is no evidence"), "{problem}");
     }
 }

@@ -94,8 +94,8 @@ pub fn message(to: &str, commit: &str, basis: &Basis, more: Recorded<'_>) -> Str
                 "The gate of `{from}` is open: {} of {} sites confirmed {commit}.",
                 decision.confirmed, decision.counted
             );
-            for one in &decision.evidence {
-                let _ = writeln!(text, "- {}", ReportedState::from(one));
+            for report in evidence::confirming(decision) {
+                let _ = writeln!(text, "- {report}");
             }
             for note in notes(decision) {
                 let _ = writeln!(text, "- note: {}", printable(&note));

@@ -300,7 +300,7 @@ impl fmt::Display for SiteStanding {
                     true => write!(
                         f,
                         "\nhelp: compare the fingerprint in its request with what `outhaul-agent status` shows there, and approve it: \
-                         `outhaul site approve REQUEST --fleet FLEET --fingerprint HEX` (the stick has `requests/{site}.request`)"
+                         `outhaul site approve REQUEST --fleet FLEET --fingerprint HEX` (a stick that `outhaul-agent export` wrote there has it as `requests/{site}.request`)"
                     ),
                     false => Ok(()),
                 }

@@ -262,7 +262,7 @@ impl Args {
             (decision.sites.iter()).filter(|site| site.standing != SiteStatus::Confirmed);
         if decision.sites.iter().any(is_split) {
             failure = failure.help(
-                "choose which of two machines is the site: the command of its reason, with `--by NAME --reason TEXT`; then run it again",
+                "choose which of two machines is the site, with one of the commands of its reason; then run it again",
             );
         }
         // Of reports no check says anything, and no report ends a conflict.

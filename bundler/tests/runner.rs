@@ -15,6 +15,7 @@ mod runner {
     pub mod bases;
     pub mod branch_there;
     pub mod chain;
+    pub mod chain_mistakes;
     pub mod check;
     pub mod cli;
     pub mod copies;

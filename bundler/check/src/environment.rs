@@ -6,12 +6,13 @@
 use jiff::Timestamp;
 use outhaul_bundle::index::Snapshot;
 use outhaul_control::Diagnostics;
+use outhaul_control::diagnostic::Diagnostic;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery::statements;
-use outhaul_promote::required::{ungated_bases, unrecorded};
+use outhaul_promote::warnings;
 use outhaul_ship::collect::signers;
 
 use crate::{offline, payloads, unpromoted, unused};
@@ -70,11 +71,10 @@ pub fn environment(
             let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
             let looked_at = offline::looked_at(&platform, None);
             findings.append(looked_at.findings);
-            findings.append(outhaul_promote::problems(request));
+            chain_problems(request, &mut findings);
             findings.append(outhaul_promote::unknown_parts(request, plane));
-            findings.append(ungated_bases(request, plane));
             let snapshot = &platform.rendering.snapshot;
-            findings.append(unrecorded(request, plane, snapshot));
+            findings.append(warnings::of(request, plane, snapshot));
             findings.append(signers(plane, now));
             findings.sort();
             CheckedEnvironment {
@@ -94,7 +94,7 @@ pub fn environment(
         Err(mut findings) => {
             let (plane, _, _) = outhaul_load::load_partly(request);
             local(&plane, mode, &mut findings);
-            findings.append(outhaul_promote::problems(request));
+            chain_problems(request, &mut findings);
             findings.append(signers(&plane, now));
             findings.append(statements::to_come(&plane, now.as_millisecond()));
             findings.sort();
@@ -113,4 +113,19 @@ pub fn environment(
             }
         }
     }
+}
+
+/// Adds what is wrong with the promotion chain. A finding of the loader about the same is left out.
+fn chain_problems(request: &LoadRequest, findings: &mut Diagnostics) {
+    let found = outhaul_promote::problems(request);
+    let known = |one: &Diagnostic| {
+        let same = |other: &Diagnostic| (other.code, &other.message) == (one.code, &one.message);
+        found.iter().any(same)
+    };
+    let mut all: Diagnostics = std::mem::take(findings)
+        .into_iter()
+        .filter(|one| !known(one))
+        .collect();
+    all.append(found);
+    *findings = all;
 }

@@ -60,6 +60,12 @@ impl Chain<'_> {
         {
             return Ok(id);
         }
+        if self.is_shallow(link)? {
+            return Err(PromoteError::NotInShallow {
+                text: text.to_owned(),
+                repo: at.repo.value.clone(),
+            });
+        }
         Err(no_commit("it has no such commit, branch or tag"))
     }
 

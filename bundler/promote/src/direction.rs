@@ -17,6 +17,8 @@ pub(super) enum Direction {
     Back,
     /// Neither contains the other.
     Beside,
+    /// Both are here, and the history between them is not.
+    CutOff,
     /// History does not show it.
     Unknown,
 }
@@ -33,6 +35,11 @@ pub(super) fn refuse(direction: Direction, link: &Link, commit: &str) -> Result<
             commit,
         }),
         Direction::Beside => Err(PromoteError::Beside {
+            environment,
+            there: there()?,
+            commit,
+        }),
+        Direction::CutOff => Err(PromoteError::CutOff {
             environment,
             there: there()?,
             commit,
@@ -79,9 +86,11 @@ impl Chain<'_> {
             Direction::Back
         } else if is_ancestor(&git, there, commit) {
             Direction::On
-        } else if is_known(there) || !is_cut_off(&git) {
+        } else if !is_cut_off(&git) {
             // Of a branch that was forced to another history nobody keeps what was there.
             Direction::Beside
+        } else if is_known(there) {
+            Direction::CutOff
         } else {
             Direction::Unknown
         })
@@ -91,7 +100,7 @@ impl Chain<'_> {
     /// history. What a history that was cut off does not show is not so.
     ///
     /// # Errors
-    /// [`PromoteError::Older`], [`PromoteError::Beside`], or [`PromoteError`] when its repository cannot be read.
+    /// [`PromoteError::Older`], [`PromoteError::Beside`], [`PromoteError::CutOff`], or [`PromoteError`] when its repository cannot be read.
     pub(super) fn refuse_backwards(&self, link: &Link, commit: &str) -> Result<(), PromoteError> {
         let direction = self.direction(link, commit)?;
         refuse(direction, link, commit)
@@ -100,7 +109,7 @@ impl Chain<'_> {
     /// Refuses to put on record that a commit of the branch, `made`, moved `link` back.
     ///
     /// # Errors
-    /// [`PromoteError::MovedBack`], or [`PromoteError`] when the repository of the base cannot be read.
+    /// [`PromoteError::MovedBack`], [`PromoteError::CutOff`], or [`PromoteError`] when the repository of the base cannot be read.
     pub(super) fn refuse_moved_back(
         &self,
         link: &Link,
@@ -109,6 +118,11 @@ impl Chain<'_> {
     ) -> Result<(), PromoteError> {
         match self.direction_from(link, before, commit)? {
             Direction::On | Direction::Unknown => Ok(()),
+            Direction::CutOff => Err(PromoteError::CutOff {
+                environment: link.environment.name.clone(),
+                there: before.to_owned(),
+                commit: commit.to_owned(),
+            }),
             Direction::Back | Direction::Beside => Err(PromoteError::MovedBack {
                 environment: link.environment.name.clone(),
                 made: made.to_owned(),
@@ -116,6 +130,14 @@ impl Chain<'_> {
                 commit: commit.to_owned(),
             }),
         }
+    }
+
+    /// Whether the clone of the base's repository has only a part of its history.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when it cannot be read.
+    pub(super) fn is_shallow(&self, link: &Link) -> Result<bool, PromoteError> {
+        Ok(is_cut_off(&self.history(link)?))
     }
 
     /// The repository of the base.

@@ -84,6 +84,21 @@ pub enum PromoteError {
         /// What it reported, or how it ended.
         problem: String,
     },
+    /// The outcome of a hook that is a check of the policy is not on record at the hub.
+    #[error(
+        "hook `{hook}` {result}, and its outcome was not put on record at the hub, which the promotion policy asks for; `{environment}` stays \
+         where it is\nhelp: name a file with a token of scope `check` in `$OUTHAUL_HUB_TOKEN_FILE`, and promote again"
+    )]
+    HookNotStated {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The hook.
+        hook: String,
+        /// What came of it.
+        result: &'static str,
+        /// Why not.
+        source: Box<GateError>,
+    },
     /// Hooks without a program.
     #[error(
         "no program was named for the hooks {hooks} of the promotion policy; `{environment}` stays where it is\nhelp: give \
@@ -149,6 +164,19 @@ pub enum PromoteError {
         /// The commit that was asked for.
         commit: String,
     },
+    /// Whether the commit contains the one that is there is not known: a part of the history is missing.
+    #[error(
+        "whether {commit} contains {there}, where `{environment}` is, is not known: the clone is shallow, and the commits between the two are \
+         not in it; `{environment}` stays where it is\nhelp: complete the clone with `git fetch --unshallow` and ask again; nothing was changed"
+    )]
+    CutOff {
+        /// The environment.
+        environment: String,
+        /// The commit that it is at.
+        there: String,
+        /// The commit that was asked for.
+        commit: String,
+    },
     /// The YAML does not read.
     #[error("{0}")]
     Findings(Diagnostics),
@@ -193,6 +221,17 @@ pub enum PromoteError {
         allowed: String,
         /// What says so.
         at: String,
+    },
+    /// What was given is not in a clone that has only a part of the history.
+    #[error(
+        "`{text}` names no commit of the clone of `{repo}` that is here, which is shallow: older commits are not in it\nhelp: complete it with \
+         `git fetch --unshallow`, or give a full id, branch or tag that it has; nothing was changed"
+    )]
+    NotInShallow {
+        /// What was given.
+        text: String,
+        /// The base's repository.
+        repo: String,
     },
     /// Its own gate was named.
     #[error(
@@ -365,11 +404,14 @@ impl Classified for PromoteError {
             Self::Source(source) if source.is_input() => FailureClass::Usage,
             Self::Source(_)
             | Self::FormerUnknown { .. }
+            | Self::CutOff { .. }
+            | Self::NotInShallow { .. }
             | Self::Branch {
                 source: BranchError::Git { .. },
                 ..
             } => FailureClass::Environment,
             Self::Gate(error) => error.class(),
+            Self::HookNotStated { source, .. } => source.class(),
             Self::NotFromThere { .. }
             | Self::NotFirst { .. }
             | Self::NoOrder { .. }

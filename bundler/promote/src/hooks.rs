@@ -3,6 +3,7 @@
 //! What comes in: a promotion policy, the programs that whoever runs outhaul named, and the hub's decision. What goes out: one
 //! [`HookRun`] per hook, which the commit that moves the environment records. A control plane names a hook and never a program. A
 //! hook without a program, one that fails and one that takes too long keep the environment where it is; nothing is retried here but after a while.
+//! Of a hook before the move that has the name of a check of the policy, the outcome is put on record at the hub.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +12,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Decision, PromoteError};
+use super::{Decision, GateVerdict, HubConnection, PromoteError};
+use outhaul_bundle::hub_api::{
+    CheckOutcome, CheckRequest, CheckRule, MAX_CHECK_DETAIL_BYTES, path,
+};
 use outhaul_control::model::{PromotionHook, PromotionPolicy};
 use outhaul_kit::suggest::nearest;
+use outhaul_kit::text::printable;
 use outhaul_load::program::{Programs, last_line, run};
 
 /// What the question says it is.
@@ -119,9 +124,62 @@ pub(super) struct HookStep<'a> {
     pub policy: &'a PromotionPolicy,
     pub programs: &'a HookPrograms,
     pub commit: &'a str,
+    /// Where the outcomes of checks are put on record.
+    pub hub: Option<HubConnection<'a>>,
 }
 
 impl HookStep<'_> {
+    /// Whether all that closes the gate are outcomes of checks that hooks of the step state.
+    pub fn would_open(&self, decision: &Decision) -> bool {
+        let unmet = || decision.rules.iter().filter(|rule| !rule.met);
+        let hooks = &self.policy.hooks.before;
+        let by_hook = |rule: &str| {
+            let mut checks = self.policy.rules.checks.iter();
+            checks.any(|check| check.rule() == rule && hooks.iter().any(|hook| is_of(check, hook)))
+        };
+        decision.verdict == GateVerdict::Closed
+            && unmet().next().is_some()
+            && unmet().all(|rule| by_hook(&rule.rule))
+            && decision.reasons.len() == unmet().count()
+    }
+
+    /// Puts the outcome of a hook on record where the policy asks for a check of its name.
+    fn state(&self, hook: &PromotionHook, done: &HookRun) -> Result<(), PromoteError> {
+        let mut checks = self.policy.rules.checks.iter();
+        let Some(hub) = self.hub.filter(|_| checks.any(|check| is_of(check, hook))) else {
+            return Ok(());
+        };
+        let outcome = match done.result {
+            HookResult::Passed => CheckOutcome::Passed,
+            HookResult::Failed => CheckOutcome::Failed,
+            HookResult::NotRun => return Ok(()),
+        };
+        let mut detail = printable(&done.message).to_string();
+        let ends = (0..=MAX_CHECK_DETAIL_BYTES).rev();
+        let end = ends.into_iter().find(|end| detail.is_char_boundary(*end));
+        detail.truncate(end.unwrap_or(0));
+        let sent = CheckRequest {
+            environment: self.policy.from.value.clone(),
+            commit: self.commit.to_owned(),
+            name: hook.name.value.clone(),
+            outcome,
+            detail,
+            digest: None,
+        };
+        let body = json!(sent).to_string().into_bytes();
+        let sent = hub.send(path::CHECKS, body);
+        sent.map(drop)
+            .map_err(|source| PromoteError::HookNotStated {
+                environment: self.policy.to.value.clone(),
+                hook: hook.name.value.clone(),
+                result: match done.result {
+                    HookResult::Passed => "passed",
+                    _ => "failed",
+                },
+                source: Box::new(source),
+            })
+    }
+
     /// Refuses a step with hooks for which no program was named: all of them at once, before anything is run.
     pub fn check(&self) -> Result<(), PromoteError> {
         let hooks = &self.policy.hooks;
@@ -159,7 +217,7 @@ impl HookStep<'_> {
         let mut runs = Vec::new();
         for hook in &self.policy.hooks.before {
             let done = match decision {
-                Some(_) => self.run_once(hook, decision),
+                Some(_) => self.run_once(hook, decision)?,
                 None => not_run(hook, HookPhase::Before, "the gate was overridden"),
             };
             if done.result == HookResult::Failed {
@@ -175,7 +233,11 @@ impl HookStep<'_> {
     }
 
     /// Runs a hook before the move, unless it failed for this commit a short time ago.
-    fn run_once(&self, hook: &PromotionHook, decision: Option<&Decision>) -> HookRun {
+    fn run_once(
+        &self,
+        hook: &PromotionHook,
+        decision: Option<&Decision>,
+    ) -> Result<HookRun, PromoteError> {
         let step = FailedStep {
             hook: hook.name.value.clone(),
             to: self.policy.to.value.clone(),
@@ -192,21 +254,22 @@ impl HookStep<'_> {
             .cloned()
             .filter(|(at, _)| at.elapsed() < AGAIN);
         if let Some((_, message)) = recent {
-            return HookRun {
+            return Ok(HookRun {
                 hook: step.hook,
                 moment: HookPhase::Before,
                 result: HookResult::Failed,
                 message,
-            };
+            });
         }
         let done = self.run(hook, (HookPhase::Before, None), decision);
+        self.state(hook, &done)?;
         let mut known = known();
         known.retain(|other, _| other.to != step.to || other.commit == step.commit);
         match done.result {
             HookResult::Failed => drop(known.insert(step, (Instant::now(), done.message.clone()))),
             HookResult::Passed | HookResult::NotRun => drop(known.remove(&step)),
         }
-        done
+        Ok(done)
     }
 
     /// Runs the hooks for an environment that was moved by the commit `made` on its branch: all of them.
@@ -251,6 +314,11 @@ impl HookStep<'_> {
             message,
         }
     }
+}
+
+/// Whether a hook states the outcome of a check: they have one name.
+fn is_of(check: &CheckRule, hook: &PromotionHook) -> bool {
+    check.name == hook.name.value
 }
 
 fn not_run(hook: &PromotionHook, moment: HookPhase, why: &str) -> HookRun {

@@ -24,6 +24,7 @@ mod candidate;
 mod clock;
 mod direction;
 mod error;
+mod error_text;
 mod evidence;
 mod former;
 pub mod hooks;
@@ -38,6 +39,8 @@ mod promotion;
 mod ran;
 pub mod record;
 pub mod required;
+mod unread_policies;
+pub mod warnings;
 pub mod watch;
 
 pub use error::PromoteError;
@@ -79,18 +82,21 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Reads which environments there are.
+    /// Reads which environments there are, for a promotion.
     ///
     /// # Errors
-    /// [`PromoteError`] when the control plane cannot be read.
+    /// [`PromoteError`] when the control plane cannot be read, or has a promotion policy that would have no effect.
     pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
-        Self::on_branch(url, None, sources, cache)
+        let chain = Self::on_branch(url, None, sources, cache)?;
+        refuse(unread_policies::of(&chain.opened)?)?;
+        Ok(chain)
     }
 
-    /// The same, where the environments are on another branch than `main` or the default branch.
+    /// The same for who moves nothing, where the environments may be on another branch than `main` or the default branch. Policies that lie
+    /// where none is read are not looked for.
     ///
     /// # Errors
-    /// As [`Chain::open`].
+    /// [`PromoteError`] when the control plane cannot be read, or has a promotion policy for an environment that it does not list.
     pub fn on_branch(
         url: &'a str,
         branch: Option<String>,
@@ -102,6 +108,7 @@ impl<'a> Chain<'a> {
         let opened = open(url, branch.as_deref(), &sources, cache)?;
         let (environments, policies) = listed(&opened)?;
         policy::contradictions(&policies)?;
+        refuse(problems::unknown_in(&policies, &environments))?;
         let order = PromotionOrder::of(&environments, &policies);
         Ok(Self {
             url,
@@ -341,21 +348,34 @@ fn open(
     }
 }
 
+/// Refuses what has findings.
+fn refuse(findings: Diagnostics) -> Result<(), PromoteError> {
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(PromoteError::Findings(findings)),
+    }
+}
+
 /// The environments that a control plane lists, and the promotion policies beside them.
 fn listed(
     opened: &OpenedSource,
 ) -> Result<(BTreeMap<String, Environment>, Vec<PromotionPolicy>), PromoteError> {
-    let mut environments = BTreeMap::new();
+    let mut environments: BTreeMap<String, Environment> = BTreeMap::new();
     let mut policies = Vec::new();
+    let mut findings = Diagnostics::new();
     for (_, object) in objects(opened, ENVIRONMENTS)? {
         match object {
             Object::Environment(environment) => {
+                if let Some(first) = environments.get(&environment.name) {
+                    findings.push(problems::listed_twice(first, &environment));
+                }
                 environments.insert(environment.name.clone(), environment);
             }
             Object::Promotion(policy) => policies.push(policy),
             _ => {}
         }
     }
+    refuse(findings)?;
     Ok((environments, policies))
 }
 
@@ -376,14 +396,27 @@ fn objects_of(
 ) -> Result<Vec<(NamedFile, Object)>, PromoteError> {
     let mut findings = Diagnostics::new();
     let mut found = Vec::new();
-    for file in opened.tree(path, is_meant, &TreeLimits::YAML)?.files {
+    let root = source::normal_path(path)?;
+    let named = |below: &str| {
+        opened.file_name(&match root.as_str() {
+            "" => below.to_owned(),
+            root => format!("{root}/{below}"),
+        })
+    };
+    let tree = opened.tree(path, is_meant, &TreeLimits::YAML)?;
+    if root == ENVIRONMENTS {
+        let links = tree.skipped.iter().filter(|path| is_meant(path));
+        findings.extend(links.map(|path| problems::linked(&named(path))));
+    }
+    for file in tree.files {
+        let name = named(&file.path);
         let Ok(text) = String::from_utf8(file.bytes) else {
+            // Of the list nothing is left out: a policy in it would have no effect.
+            if root == ENVIRONMENTS {
+                findings.push(problems::not_text(&name));
+            }
             continue;
         };
-        let name = opened.file_name(&match source::normal_path(path)? {
-            root if root.is_empty() => file.path.clone(),
-            root => format!("{root}/{}", file.path),
-        });
         let source = Arc::new(SourceFile { name, text });
         for object in kinds::read_file(&source, &mut findings) {
             found.push(((file.path.clone(), Arc::clone(&source)), object));

@@ -183,6 +183,12 @@ impl Branch<'_> {
     ) -> Result<String, PromoteError> {
         let id = &mover.made.id;
         let Some(before) = &mover.before else {
+            if let Some(why) = at.missing_history()? {
+                return Ok(format!(
+                    "which commit put it there is not known: {} (`git fetch --unshallow` completes a clone)",
+                    printable(&why)
+                ));
+            }
             return Ok(format!(
                 "commit {id:.12} put it there, and no commit of the base is recorded before that"
             ));

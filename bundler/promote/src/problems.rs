@@ -2,15 +2,15 @@
 //!
 //! What comes in: where a control plane is. What goes out: a finding, at its place, for each environment that is
 //! named and not listed, for each circle, for environments that share one branch, for two policies for one
-//! step, and for each part of the sites that a gate names and its environment does not have. What cannot be read gives no finding here: whoever loads the environment says so.
+//! step, for policies that lie where none is read, and for each part of the sites that a gate names and its environment does not have. What cannot be read gives no finding here: whoever loads the environment says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ENVIRONMENTS, listed, open, policy};
+use super::{ENVIRONMENTS, PromoteError, listed, open, policy, unread_policies};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{Environment, PromotionPolicy};
-use outhaul_git::source;
+use outhaul_git::source::{self, OpenedSource};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_load::{LoadRequest, Origin};
 
@@ -24,16 +24,28 @@ struct Step<'a> {
 
 /// Looks at the chain of the control plane that `request` names.
 pub fn problems(request: &LoadRequest) -> Diagnostics {
-    match written(request) {
-        Some((environments, policies)) => of(&environments, &policies),
-        None => Diagnostics::new(),
-    }
+    let Some(opened) = opened_for(request) else {
+        return Diagnostics::new();
+    };
+    let mut findings = match listed(&opened) {
+        Ok((environments, policies)) => of(&environments, &policies),
+        // What does not read is reported by whoever loads the list.
+        Err(PromoteError::Findings(found)) => {
+            let own = |one: &Diagnostic| [TWICE, LINK].contains(&one.code);
+            found.into_iter().filter(own).collect()
+        }
+        Err(_) => Diagnostics::new(),
+    };
+    // What cannot be read here cannot be read by whoever loads the environment either.
+    findings.append(unread_policies::of(&opened).unwrap_or_default());
+    findings
 }
 
 /// A warning for each rule of a gate for a part of the sites of `plane`, the environment of `request`, that it does not have: no site meets
 /// such a rule, and the gate stays closed.
 pub fn unknown_parts(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics {
-    let (_, policies) = written(request).unwrap_or_default();
+    let read = opened_for(request).and_then(|opened| listed(&opened).ok());
+    let (_, policies) = read.unwrap_or_default();
     let types: Vec<&str> = plane.cluster_types.keys().map(String::as_str).collect();
     let workloads: BTreeSet<&str> = plane.targets.values().map(|one| &*one.workload).collect();
     let workloads: Vec<&str> = workloads.into_iter().collect();
@@ -71,7 +83,7 @@ fn parts_not_in(
 }
 
 /// The environments and policies as they are written; `None` where they cannot be read.
-fn written(request: &LoadRequest) -> Option<(BTreeMap<String, Environment>, Vec<PromotionPolicy>)> {
+fn opened_for(request: &LoadRequest) -> Option<OpenedSource> {
     let opened = match &request.from {
         Origin::Repository { url, branch } => {
             let mut sources = request.sources.clone();
@@ -84,7 +96,7 @@ fn written(request: &LoadRequest) -> Option<(BTreeMap<String, Environment>, Vec<
         } => source::open_plain(base, "", None),
         Origin::Folders { .. } => return None,
     };
-    listed(&opened.ok()?).ok()
+    opened.ok()
 }
 
 /// The circles that `environment` is a part of.
@@ -117,36 +129,21 @@ pub(super) fn circles_with(
 }
 
 fn of(environments: &BTreeMap<String, Environment>, policies: &[PromotionPolicy]) -> Diagnostics {
-    let mut findings = Diagnostics::new();
-    let names: Vec<&str> = environments.keys().map(String::as_str).collect();
-    let mut known = |name: &str, at: &Location, what: String| {
-        let is_known = environments.contains_key(name);
-        if !is_known {
-            let message =
-                format!("{what} `{name}`, and `{ENVIRONMENTS}/` lists no such environment");
-            let finding = Diagnostic::error("unknown-environment", message).at(at);
-            findings.push(finding.help(did_you_mean(name, &names)));
-        }
-        is_known
-    };
+    let mut findings = unknown_in(policies, environments);
+    let is_known = |name: &str| environments.contains_key(name);
     let mut steps = Vec::new();
     for environment in environments.values() {
-        if let Some(after) = &environment.after {
-            let what = format!("environment `{}` comes after", environment.name);
-            if known(&after.value, &after.location, what) {
-                steps.push(Step {
-                    from: &after.value,
-                    to: &environment.name,
-                    at: &after.location,
-                });
-            }
+        findings.extend(unknown_before(environment, environments));
+        if let Some(after) = environment.after.as_ref().filter(|at| is_known(&at.value)) {
+            steps.push(Step {
+                from: &after.value,
+                to: &environment.name,
+                at: &after.location,
+            });
         }
     }
     for policy in policies {
-        let what = |side| format!("promotion policy `{}` leads {side}", policy.name);
-        let from = known(&policy.from.value, &policy.from.location, what("from"));
-        let to = known(&policy.to.value, &policy.to.location, what("to"));
-        if from && to {
+        if is_known(&policy.from.value) && is_known(&policy.to.value) {
             steps.push(Step {
                 from: &policy.from.value,
                 to: &policy.to.value,
@@ -156,10 +153,79 @@ fn of(environments: &BTreeMap<String, Environment>, policies: &[PromotionPolicy]
     }
     circles(&steps, &mut findings);
     shared_branches(environments, &mut findings);
-    if let Err(super::PromoteError::Findings(twice)) = policy::contradictions(policies) {
+    if let Err(PromoteError::Findings(twice)) = policy::contradictions(policies) {
         findings.append(twice);
     }
     findings
+}
+
+/// An error for each environment that a policy names and nobody listed: the step that is meant would have the default rules.
+pub(super) fn unknown_in(
+    policies: &[PromotionPolicy],
+    environments: &BTreeMap<String, Environment>,
+) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    for policy in policies {
+        for (side, name) in [("from", &policy.from), ("to", &policy.to)] {
+            let what = format!("promotion policy `{}` leads {side}", policy.name);
+            findings.extend(unknown(&name.value, &name.location, &what, environments));
+        }
+    }
+    findings
+}
+
+/// The same of the environment that the label of another one names.
+pub(super) fn unknown_before(
+    environment: &Environment,
+    environments: &BTreeMap<String, Environment>,
+) -> Option<Diagnostic> {
+    let after = environment.after.as_ref()?;
+    let what = format!("environment `{}` comes after", environment.name);
+    unknown(&after.value, &after.location, &what, environments)
+}
+
+fn unknown(
+    name: &str,
+    at: &Location,
+    what: &str,
+    environments: &BTreeMap<String, Environment>,
+) -> Option<Diagnostic> {
+    if environments.contains_key(name) {
+        return None;
+    }
+    let names: Vec<&str> = environments.keys().map(String::as_str).collect();
+    let message = format!("{what} `{name}`, and `{ENVIRONMENTS}/` lists no such environment");
+    let finding = Diagnostic::error("unknown-environment", message).at(at);
+    Some(finding.help(did_you_mean(name, &names)))
+}
+
+/// Codes of what only the list of environments has.
+const TWICE: &str = "listed-twice";
+const LINK: &str = "link";
+
+/// A link in the list, which is not followed.
+pub(super) fn linked(name: &str) -> Diagnostic {
+    let message = format!(
+        "`{name}` is a symbolic link or a submodule: it is not read, and a promotion policy there would have no effect"
+    );
+    Diagnostic::error(LINK, message).help("put the file itself there, or remove the link")
+}
+
+/// A file of the list that is not text.
+pub(super) fn not_text(name: &str) -> Diagnostic {
+    let message = format!(
+        "`{name}` is not UTF-8 text: it is not read, and a promotion policy in it would have no effect"
+    );
+    Diagnostic::error("not-text", message).help("save it as UTF-8, or rename it")
+}
+
+/// One environment listed twice: which of the two is meant is not ours to guess.
+pub(super) fn listed_twice(first: &Environment, second: &Environment) -> Diagnostic {
+    let message = format!("environment `{}` is listed twice", first.name);
+    Diagnostic::error(TWICE, message)
+        .at(&second.location)
+        .related(&first.location, "first here")
+        .help("keep one of them")
 }
 
 /// Each circle once, at the step that closes it.

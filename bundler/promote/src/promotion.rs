@@ -8,11 +8,10 @@ use super::hooks::{HookPrograms, HookRun, HookStep};
 use super::lineage::{Lineage, shown};
 use super::moved;
 use super::order::ChainPlace;
-use super::problems::circles_with;
+use super::problems::{circles_with, unknown_before};
 use super::record::{Basis, Recorded};
-use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
+use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError, refuse};
 use outhaul_bundle::hub_api::GateRules;
-use outhaul_control::model::PromotionPolicy;
 use outhaul_control::overriding::Override;
 use outhaul_kit::text::printable;
 
@@ -91,6 +90,21 @@ pub(super) enum StepResult {
     },
 }
 
+/// What the gate decides; where only outcomes of checks are missing that hooks of the step state, they are run and the gate is asked again.
+pub(super) fn decided(
+    step: Option<&HookStep<'_>>,
+    from: &str,
+    ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
+) -> Result<(Box<Decision>, Option<Vec<HookRun>>), PromoteError> {
+    let decision = Box::new(ask(from)?);
+    let Some(step) = step.filter(|step| step.would_open(&decision)) else {
+        return Ok((decision, None));
+    };
+    step.check()?;
+    let runs = step.before(Some(&decision))?;
+    Ok((Box::new(ask(from)?), Some(runs)))
+}
+
 impl Chain<'_> {
     /// Moves an environment, when everything allows it.
     ///
@@ -105,9 +119,10 @@ impl Chain<'_> {
         }
         self.alone(to)?;
         let link = self.link(to)?;
-        let circles = circles_with(to, &self.environments, &self.policies);
-        if !circles.is_empty() {
-            return Err(PromoteError::Findings(circles));
+        refuse(circles_with(to, &self.environments, &self.policies))?;
+        if asked.past_gate.is_none() {
+            let unknown = unknown_before(self.environment(to)?, &self.environments);
+            refuse(unknown.into_iter().collect())?;
         }
         let former = match self.before(to) {
             ChainPlace::First => self.former_gate(&link)?,
@@ -127,7 +142,13 @@ impl Chain<'_> {
         }
         let commit = self.candidate(&asked, &link, from.as_deref())?;
         let policy = from.as_deref().and_then(|from| self.policy(from, to));
-        let hooks = policy.map(|policy| (policy, asked.hooks));
+        let hooks = policy.map(|policy| HookStep {
+            policy,
+            programs: asked.hooks,
+            commit: &commit,
+            hub: asked.hub,
+        });
+        let mut ran = None;
         let ask = |from: &str| {
             let hub = asked.hub.as_ref().ok_or_else(|| PromoteError::NoHub {
                 environment: to.to_owned(),
@@ -149,7 +170,8 @@ impl Chain<'_> {
             (Some(given), _) => Basis::Override(given.clone()),
             (None, None) => Basis::First,
             (None, Some(from)) => {
-                let decision = Box::new(ask(&from)?);
+                let (decision, runs) = decided(hooks.as_ref(), &from, &ask)?;
+                ran = runs;
                 if decision.verdict != GateVerdict::Open {
                     return Ok(Promoted::Closed {
                         from,
@@ -171,7 +193,7 @@ impl Chain<'_> {
         } else if !asked.backwards {
             self.refuse_backwards(&link, &commit)?;
         }
-        let (basis, made) = self.make(&link, &commit, (basis, hooks), &ask)?;
+        let (basis, made) = self.make(&link, &commit, (basis, hooks, ran), &ask)?;
         Ok(match made {
             StepResult::Moved(StepMove { made, hooks }) => Promoted::Moved {
                 commit,
@@ -188,12 +210,12 @@ impl Chain<'_> {
     }
 
     /// Makes a step that its gate allows: the hooks before it, the move, the hooks after it. Hooks take time, so that the gate
-    /// is asked again when one was run.
+    /// is asked again when one was run; those that ran before the gate decided are given.
     pub(super) fn make(
         &self,
         link: &Link,
         commit: &str,
-        (basis, hooks): (Basis, Option<(&PromotionPolicy, &HookPrograms)>),
+        (basis, hooks, ran): (Basis, Option<HookStep<'_>>, Option<Vec<HookRun>>),
         ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
     ) -> Result<(Basis, StepResult), PromoteError> {
         let (other_path, other_repository) = match &basis {
@@ -214,23 +236,25 @@ impl Chain<'_> {
             other_repository: other_repository.as_deref(),
             hooks: &[],
         };
-        let Some((policy, programs)) = hooks.filter(|_| basis != Basis::First) else {
+        let Some(step) = hooks.filter(|_| basis != Basis::First) else {
             let made = self.move_to(link, commit, &basis, more)?;
             let hooks = Vec::new();
             return Ok((basis, StepResult::Moved(StepMove { made, hooks })));
         };
-        let step = HookStep {
-            policy,
-            programs,
-            commit,
-        };
         let mut basis = basis;
-        if matches!(basis, Basis::Open { .. }) {
-            step.check()?;
-        }
-        let mut runs = step.before(basis.decision())?;
+        let is_decided = ran.is_some();
+        let mut runs = match ran {
+            Some(runs) => runs,
+            None => {
+                if matches!(basis, Basis::Open { .. }) {
+                    step.check()?;
+                }
+                step.before(basis.decision())?
+            }
+        };
         if let Basis::Open { from, decision } = &mut basis
             && !runs.is_empty()
+            && !is_decided
         {
             **decision = ask(from)?;
             if decision.verdict != GateVerdict::Open {

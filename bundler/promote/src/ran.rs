@@ -12,9 +12,9 @@ use outhaul_git::source::git::is_commit_id;
 use outhaul_git::source::{self, GitReference};
 use outhaul_kit::text::printable;
 
+use super::error_text::error_chain;
 use super::lineage::shown;
 use super::order::ChainPlace;
-use super::watch::error_chain;
 use super::{Chain, Decision, Link, PromoteError, moved};
 use outhaul_control::model::BaseRepo;
 

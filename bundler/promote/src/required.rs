@@ -17,7 +17,6 @@ use super::policy::SiteRule;
 use super::record::Passage;
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
-use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::BaseRepo;
 use outhaul_control::overriding::Override;
 use outhaul_git::source::{self, GitReference, OpenedSource, SourceError};
@@ -129,12 +128,12 @@ impl Classified for ShipRefusal {
 }
 
 /// What to do about a base that no gate decides about.
-const OTHER_BASE_HELP: &str = "write that BaseRepo, with the `commit` that is meant, into the content that the BaseRepo `main` names, and promote \
+pub(super) const OTHER_BASE_HELP: &str = "write that BaseRepo, with the `commit` that is meant, into the content that the BaseRepo `main` names, and promote \
     the commit that has it there";
 
 /// The bases that no promotion moves, each with why: what is promoted is the commit of `main`, and with it the bases that its content
 /// pins.
-fn other_bases(plane: &ControlPlane) -> impl Iterator<Item = (&BaseRepo, String)> {
+pub(super) fn other_bases(plane: &ControlPlane) -> impl Iterator<Item = (&BaseRepo, String)> {
     let bases = plane.base_repos.values().filter(|base| base.name != MAIN);
     bases.filter_map(|base| {
         if plane.own_bases.contains(&base.name) {
@@ -146,60 +145,12 @@ fn other_bases(plane: &ControlPlane) -> impl Iterator<Item = (&BaseRepo, String)
     })
 }
 
-/// A warning for each base of `plane` that no gate decides about, where a gate is before its environment.
-pub fn ungated_bases(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics {
-    let mut findings = Diagnostics::new();
-    let Origin::Repository { url, branch } = &request.from else {
-        return findings;
-    };
-    // Whoever loads the environment reports what of the chain cannot be read.
-    let sources = request.sources.clone();
-    let Ok(chain) = Chain::on_branch(url, branch.clone(), sources, &request.cache) else {
-        return findings;
-    };
-    let environment = &request.environment;
-    let before = match chain.before(environment) {
-        ChainPlace::After(names, _) => quoted(names),
-        ChainPlace::First => match chain.link(environment).map(|link| chain.former_gate(&link)) {
-            Ok(Ok(Some(former))) => format!("an environment that is not listed ({})", former.how()),
-            _ => return findings,
-        },
-        ChainPlace::Unknown => return findings,
-    };
-    if let Ok(Some(PromoteError::UnseenPath {
-        from,
-        path,
-        their_path,
-        ..
-    })) = unseen_path(&chain, environment)
-    {
-        let message = format!(
-            "the base of `{environment}` has the path `{path}`, where that of `{from}` has `{their_path}`, and no promotion brought that path: the \
-             gate of `{from}` says nothing about what is there; `bundle`, `publish` and `serve` refuse it"
-        );
-        let finding = Diagnostic::warning("ungated-base", message).help(format!(
-            "set the path to `{their_path}`; if another path is meant, promote it once with `outhaul promote --to {environment} \
-             --override-gate REASON --override-by NAME`"
-        ));
-        findings.push(match plane.base_repos.get(MAIN) {
-            Some(base) => finding.at(&base.location),
-            None => finding,
-        });
-    }
-    for (base, why) in other_bases(plane) {
-        let message = format!(
-            "environment `{environment}` comes after {}, and no gate decides about its base `{}`: {why}; `bundle`, `publish` and `serve` refuse it",
-            before, base.name
-        );
-        let finding = Diagnostic::warning("ungated-base", message).at(&base.location);
-        findings.push(finding.help(OTHER_BASE_HELP));
-    }
-    findings
-}
-
 /// Why no gate decides about the base of `environment`, which comes after others: its path there is none of theirs, and no promotion brought
 /// it. `None` where that is not so.
-fn unseen_path(chain: &Chain<'_>, environment: &str) -> Result<Option<PromoteError>, PromoteError> {
+pub(super) fn unseen_path(
+    chain: &Chain<'_>,
+    environment: &str,
+) -> Result<Option<PromoteError>, PromoteError> {
     let ChainPlace::After(names, _) = chain.before(environment) else {
         return Ok(None);
     };
@@ -213,41 +164,6 @@ fn unseen_path(chain: &Chain<'_>, environment: &str) -> Result<Option<PromoteErr
         }
     }
     Ok(unseen)
-}
-
-/// A warning where an environment is at a commit of its base that no promotion on its branch let in, and was there otherwise, or by one
-/// that does not count. An environment that nobody has moved yet gives none: whoever ships it is told.
-pub fn unrecorded(request: &LoadRequest, plane: &ControlPlane, snapshot: &Snapshot) -> Diagnostics {
-    let mut findings = Diagnostics::new();
-    // Whoever loads the environment reports what of the chain cannot be read.
-    let Ok(found) = looked_up(request, plane, snapshot) else {
-        return findings;
-    };
-    if let Some(former) = &found.former {
-        findings.push(gate_gone(&request.environment, plane, former));
-        return findings;
-    }
-    let (ChainPlace::After(names, _), Some(lineage)) = (found.before, found.lineage) else {
-        return findings;
-    };
-    let (Err(problem), Some(base)) = (&lineage.promotion, plane.base_repos.get(MAIN)) else {
-        return findings;
-    };
-    if lineage.before.is_none() && !lineage.is_disputed {
-        return findings;
-    }
-    let environment = &request.environment;
-    let message = format!(
-        "environment `{environment}` is at base commit {:.12}, and no record of its branch shows that it came there through the gate of {}: {problem}; \
-         `bundle`, `publish` and `serve` refuse it, except where the fleet keeps an override for this move",
-        snapshot.base.commit,
-        quoted(&names)
-    );
-    let finding = Diagnostic::warning("unpromoted-base", message).at(&base.location);
-    findings.push(finding.help(format!(
-        "promote it with `outhaul promote --to {environment} --hub URL`: at the same commit that records the evidence and moves nothing"
-    )));
-    findings
 }
 
 /// The evidence on which `snapshot`'s base commit is in its environment. `given` is the override of whoever asks, which
@@ -341,32 +257,16 @@ pub fn passage(
     })
 }
 
-/// A warning that the chain has no gate before an environment any more that was promoted through one.
-fn gate_gone(environment: &str, plane: &ControlPlane, former: &FormerGate) -> Diagnostic {
-    let message = format!(
-        "environment `{environment}` is the first one now, and commit {:.12} of its branch records that it was promoted {}: `promote` does not move it \
-         without that gate, and `bundle`, `publish` and `serve` ship it only from where such a promotion brought it",
-        former.made,
-        former.how()
-    );
-    let finding = Diagnostic::warning("gate-gone", message);
-    let finding = match plane.base_repos.get(MAIN) {
-        Some(base) => finding.at(&base.location),
-        None => finding,
-    };
-    finding.help("put the environment before it back into `.environments/` of the control plane")
-}
-
 /// What is known of an environment's base.
-struct LookedUp {
+pub(super) struct LookedUp {
     /// Where the environment is in the chain.
-    before: ChainPlace,
+    pub before: ChainPlace,
     /// For the first of the chain, the promotion through a gate that its branch records.
-    former: Option<FormerGate>,
+    pub former: Option<FormerGate>,
     /// How its base came to where it is: `None` where no gate is asked for, and for two folders, which have no history.
-    lineage: Option<Lineage>,
+    pub lineage: Option<Lineage>,
     /// Why no gate would decide about it, where no promotion brought it there.
-    unseen: Option<PromoteError>,
+    pub unseen: Option<PromoteError>,
 }
 
 fn looked_up(
@@ -393,34 +293,42 @@ fn looked_up(
         Origin::Repository { url, branch } => {
             let (sources, cache) = (request.sources.clone(), &request.cache);
             let chain = Chain::on_branch(url, branch.clone(), sources, cache)?;
-            let before = chain.before(environment).clone();
-            let opened = opened(&chain, environment, snapshot)?;
-            let own = chain.environment(environment)?;
-            let former = match before {
-                ChainPlace::First => chain.former_gate_at(own, &opened)?,
-                _ => None,
-            };
-            let lineage = match (&before, &former) {
-                (ChainPlace::First, None) => None,
-                (_, former) => Some(on_branch(
-                    &chain,
-                    (environment, former.as_ref()),
-                    &opened,
-                    snapshot,
-                )?),
-            };
-            let is_open = lineage.as_ref().is_none_or(|found| found.promotion.is_ok());
-            let unseen = match is_open {
-                true => None,
-                false => unseen_path(&chain, environment)?,
-            };
-            LookedUp {
-                before,
-                former,
-                lineage,
-                unseen,
-            }
+            looked_up_in(&chain, environment, snapshot)?
         }
+    })
+}
+
+pub(super) fn looked_up_in(
+    chain: &Chain<'_>,
+    environment: &str,
+    snapshot: &Snapshot,
+) -> Result<LookedUp, ShipRefusal> {
+    let before = chain.before(environment).clone();
+    let opened = opened(chain, environment, snapshot)?;
+    let own = chain.environment(environment)?;
+    let former = match before {
+        ChainPlace::First => chain.former_gate_at(own, &opened)?,
+        _ => None,
+    };
+    let lineage = match (&before, &former) {
+        (ChainPlace::First, None) => None,
+        (_, former) => Some(on_branch(
+            chain,
+            (environment, former.as_ref()),
+            &opened,
+            snapshot,
+        )?),
+    };
+    let is_open = lineage.as_ref().is_none_or(|found| found.promotion.is_ok());
+    let unseen = match is_open {
+        true => None,
+        false => unseen_path(chain, environment)?,
+    };
+    Ok(LookedUp {
+        before,
+        former,
+        lineage,
+        unseen,
     })
 }
 

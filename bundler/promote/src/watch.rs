@@ -13,12 +13,15 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
 use super::direction::{Direction, refuse};
-use super::hooks::{HookPrograms, HookResult, HookRun};
-use super::promotion::StepResult;
+use super::error_text::with_help;
+use super::hooks::{HookPrograms, HookResult, HookRun, HookStep};
+use super::promotion::{StepResult, decided};
 use super::record::{self, Basis, Recorded};
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError, StepMove};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
+
+pub use super::error_text::error_chain;
 
 /// What to follow.
 #[derive(Debug, Clone)]
@@ -223,7 +226,7 @@ impl Announced {
 
     /// Why a pass was not possible, when that was not announced yet.
     pub fn problem(&mut self, error: &PromoteError) -> Option<String> {
-        let text = error_chain(error);
+        let text = with_help(error);
         let is_new = self.problem.as_ref() != Some(&text);
         self.problem = Some(text.clone());
         is_new.then_some(text)
@@ -323,14 +326,22 @@ fn step(
             }
         }
         let closed = |decision: &Decision| closed(decision, unrecorded.as_deref());
-        let ask = |from: &str| Ok(hub.ask(from, &pinned, &GateRule::of(policy))?);
-        let decision = Box::new(ask(from)?);
+        let ask = |from: &str| -> Result<Decision, PromoteError> {
+            Ok(hub.ask(from, &pinned, &GateRule::of(policy))?)
+        };
+        let hooks = HookStep {
+            policy,
+            programs: hooks,
+            commit: &pinned,
+            hub: Some(*hub),
+        };
+        let (decision, ran) = decided(Some(&hooks), from, &ask)?;
         if decision.verdict != GateVerdict::Open {
             return Ok(closed(&decision));
         }
         let from = from.clone();
         let basis = Basis::Open { from, decision };
-        let step = (basis, Some((policy, hooks)));
+        let step = (basis, Some(hooks), ran);
         Ok(match chain.make(&link, &pinned, step, &ask)?.1 {
             StepResult::Moved(moved) => StepOutcome::Moved(moved),
             StepResult::Closed { decision, .. } => closed(&decision),
@@ -352,35 +363,12 @@ fn closed(decision: &Decision, missing: Option<&str>) -> StepOutcome {
     StepOutcome::Closed(missing.chain(reasons).chain(notes).collect())
 }
 
-/// What is wrong with the commit is reported whole.
+/// What is wrong is reported whole.
 fn failed(error: &PromoteError) -> StepOutcome {
-    let text = match error {
-        PromoteError::Candidate { findings, .. } | PromoteError::Broken { findings, .. } => {
-            format!(
-                "{}\n{}",
-                error_chain(error),
-                findings.render(false).trim_end()
-            )
-        }
-        _ => error_chain(error),
-    };
-    let class = error.class();
-    StepOutcome::Failed(StepProblem { class, text })
-}
-
-/// An error with its causes, in one line.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        let line = text.lines().next().unwrap_or_default().to_owned();
-        if !parts.iter().any(|said| said.contains(&line)) {
-            parts.push(line);
-        }
-        next = cause.source();
-    }
-    parts.join(": ")
+    StepOutcome::Failed(StepProblem {
+        class: error.class(),
+        text: with_help(error),
+    })
 }
 
 #[cfg(test)]
@@ -457,6 +445,24 @@ mod tests {
         let failed = announce(failed_with(FailureClass::Refused));
         assert!(failed.code == 1 && !failed.moved);
         assert_eq!(announce(StepOutcome::Current).events.len(), 1);
+    }
+
+    #[test]
+    fn what_to_do_is_said_with_what_is_wrong() {
+        let error = PromoteError::NoOrder {
+            environment: "moon".to_owned(),
+        };
+        let StepOutcome::Failed(problem) = failed(&error) else {
+            unreachable!()
+        };
+        assert_eq!(problem.text, error.to_string());
+        assert!(
+            problem
+                .text
+                .contains("\nhelp: name it in a PromotionPolicy")
+        );
+        let said = Announced::default().problem(&error).unwrap();
+        assert_eq!(said, problem.text);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod attacks;
 mod bare;
 mod blame;
+mod checked_promotion;
 mod clocks;
 mod cluster;
 mod completions;

@@ -80,6 +80,22 @@ fn it_is_closed_until_the_check_passed_and_shows_what_it_rests_on() {
 }
 
 #[test]
+fn an_outcome_under_a_mistyped_name_is_named_where_the_right_one_is_missing() {
+    let mistyped = Act {
+        chosen: Some("scna".to_owned()),
+        ..stated(1, Passed, "ci", NOW)
+    };
+    let found = ask(std::slice::from_ref(&mistyped));
+    let says = "no outcome is on record; there are outcomes of `scna`, which no rule asks for";
+    assert_eq!((found.met, found.found.as_str()), (false, says));
+    let of_another = Act {
+        commit: Some("c2".to_owned()),
+        ..mistyped
+    };
+    assert_eq!(ask(&[of_another]).found, "no outcome is on record");
+}
+
+#[test]
 fn the_newest_outcome_decides_whichever_it_is() {
     let (good, bad) = (stated(1, Passed, "ci", NOW), stated(2, Failed, "ci", NOW));
     let found = ask(&[good, bad.clone()]);

@@ -86,8 +86,8 @@ pub enum PromoteError {
     },
     /// The outcome of a hook that is a check of the policy is not on record at the hub.
     #[error(
-        "hook `{hook}` {result}, and its outcome was not put on record at the hub, which the promotion policy asks for; `{environment}` stays \
-         where it is\nhelp: name a file with a token of scope `check` in `$OUTHAUL_HUB_TOKEN_FILE`, and promote again"
+        "hook `{hook}` {result}, and its outcome was not put on record at the hub, which the promotion policy asks for: {why}; `{environment}` \
+         stays where it is\nhelp: name a file with a token of scope `check` in `$OUTHAUL_HUB_TOKEN_FILE`, and promote again"
     )]
     HookNotStated {
         /// The environment that was to be moved.
@@ -97,7 +97,9 @@ pub enum PromoteError {
         /// What came of it.
         result: &'static str,
         /// Why not.
-        source: Box<GateError>,
+        why: String,
+        /// The kind of that failure.
+        class: FailureClass,
     },
     /// Hooks without a program.
     #[error(
@@ -411,7 +413,7 @@ impl Classified for PromoteError {
                 ..
             } => FailureClass::Environment,
             Self::Gate(error) => error.class(),
-            Self::HookNotStated { source, .. } => source.class(),
+            Self::HookNotStated { class, .. } => *class,
             Self::NotFromThere { .. }
             | Self::NotFirst { .. }
             | Self::NoOrder { .. }

@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Decision, GateVerdict, HubConnection, PromoteError};
+use super::error_text::error_chain;
+use super::{Decision, GateError, GateVerdict, HubConnection, PromoteError};
 use outhaul_bundle::hub_api::{
     CheckOutcome, CheckRequest, CheckRule, MAX_CHECK_DETAIL_BYTES, path,
 };
 use outhaul_control::model::{PromotionHook, PromotionPolicy};
+use outhaul_kit::failure::Classified as _;
 use outhaul_kit::suggest::nearest;
 use outhaul_kit::text::printable;
 use outhaul_load::program::{Programs, last_line, run};
@@ -169,14 +171,15 @@ impl HookStep<'_> {
         let body = json!(sent).to_string().into_bytes();
         let sent = hub.send(path::CHECKS, body);
         sent.map(drop)
-            .map_err(|source| PromoteError::HookNotStated {
+            .map_err(|error: GateError| PromoteError::HookNotStated {
                 environment: self.policy.to.value.clone(),
                 hook: hook.name.value.clone(),
                 result: match done.result {
                     HookResult::Passed => "passed",
                     _ => "failed",
                 },
-                source: Box::new(source),
+                why: error_chain(&error),
+                class: error.class(),
             })
     }
 

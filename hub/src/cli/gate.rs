@@ -4,16 +4,17 @@ use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
 use outhaul_bundle::json_object;
-use outhaul_gate::{SiteStatus, conflict, later, tighter};
+use outhaul_gate::{SiteStatus, tighter};
 use outhaul_kit::text::{self, one_full_line};
 use outhaul_kit::{console, media};
+use outhaul_view::decision_text;
 use outhaul_view::steps::RecordedSteps;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep, refusal};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
-use crate::store::{AccessEntry, Session, StepRules};
+use crate::store::{Session, StepRules};
 use crate::time;
 
 /// Who asks, on record.
@@ -21,7 +22,8 @@ const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
 const REFUSED: u8 = 1;
 const WEBHOOKS_COUNT: &str = "the rules on record for this step do not let webhooks count: put `webhookEvidence: counts` into the step's promotion policy and run \
-                              `outhaul promote`, which records it; or record rules here with `outhaul-hub gate … --rules RULES --record`, where RULES are those of the \
+                              `outhaul promote`, which records it; or record rules here with `outhaul-hub gate --environment E --commit C --to T --rules FILE --record --by NAME \
+                              --reason TEXT`, where FILE has those of the \
                               decision (`outhaul-hub decisions ID --output json`) with `\"webhook_evidence\": true`; later `promote` records the policy's again";
 const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
 
@@ -114,8 +116,8 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         let question = asked
             .question(session, now_ms)
             .map_err(|error| refused(error, args))?;
-        if !what_if && recorded.names().next().is_some() {
-            notes.extend(recorded.of_each().map(|rules| of_each(args, rules)));
+        if !what_if {
+            notes.extend(recorded.note(&args.environment, &args.commit));
         }
         let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
         if !what_if {
@@ -171,102 +173,34 @@ fn refused(error: AskError, args: &Args) -> HubError {
     }
 }
 
-/// What `step` changes of the rules on record, which are on record with who and why; nothing where they are the same.
+/// Puts on record who changes the rules on record and why, and refuses looser ones without that. Returns what changes.
 fn changed(
     session: &Session<'_>,
     args: &Args,
     (recorded, step): (&RecordedSteps, &StepRules),
     now_ms: i64,
 ) -> Result<Option<String>, HubError> {
-    let place = match &args.to {
-        Some(to) => format!("the step from `{}` to `{to}`", args.environment),
-        None => format!("each step from `{}`", args.environment),
-    };
-    let before = recorded.recorded(args.to.as_deref());
-    if before == Some(&step.rules) {
+    let Some(change) = recorded.change(step) else {
         return Ok(None);
-    }
-    let json = |rules: &GateRules| serde_json::to_string(rules).unwrap_or_default();
-    let (was, is) = (before.map(json), json(&step.rules));
-    let less = before.map_or_else(Vec::new, |before| tighter::of(before, &step.rules).1);
-    let less = less.join(", ");
-    let was = was.as_deref().unwrap_or("none");
+    };
     match (&args.by, &args.reason) {
-        (Some(by), Some(reason)) => session.add_access(&AccessEntry {
-            who: by.trim().to_owned(),
-            how: ASKED_BY.to_owned(),
-            at_ms: now_ms,
-            action: match less.is_empty() {
-                true => "gate rules".to_owned(),
-                false => "gate rules loosened".to_owned(),
-            },
-            detail: format!("{place}: {was} became {is}: {reason}"),
-            allowed: true,
-            ..AccessEntry::default()
-        })?,
-        _ if !less.is_empty() => {
+        (Some(by), Some(reason)) => {
+            session.add_access(&change.entry(by.trim(), reason, (ASKED_BY, now_ms)))?;
+        }
+        _ if change.is_looser() => {
             return Err(HubError::Usage {
-                problem: format!(
-                    "these rules ask for less than those on record for {place}: {less}; on record are {was}"
-                ),
+                problem: change.refusal(),
                 help: "to make them looser, say who does and why, with `--by NAME --reason TEXT`; nothing was changed".to_owned(),
             });
         }
         _ => {}
     }
-    let looser = match less.is_empty() {
-        true => String::new(),
-        false => format!(", which asks for less: {less}"),
-    };
-    Ok(Some(format!(
-        "rules on record for {place}: {was} became {is}{looser}"
-    )))
-}
-
-/// That rules which were recorded without a step count, and how they are changed.
-fn of_each(args: &Args, rules: &GateRules) -> String {
-    format!(
-        "note: rules that were recorded without a step apply to each step from `{}`, too: {}; {} changes them",
-        args.environment,
-        serde_json::to_string(rules).unwrap_or_default(),
-        tighter::command(&args.environment, &args.commit, None)
-    )
+    Ok(Some(change.to_string()))
 }
 
 fn text(decision: &Decision) {
-    let (verdict, environment) = (decision.verdict.as_str(), &decision.environment);
-    let commit = gate::short(&decision.commit);
-    let first = decision.rules.first().map(|rule| rule.rule.as_str());
-    print::data(&match later::instead_of_sites(first) {
-        Some(what) => format!(
-            "{verdict}: no site of `{environment}` was counted for base {commit}, because of {what}"
-        ),
-        None => format!(
-            "{verdict}: {} of {} sites of `{environment}` confirm base {commit}",
-            decision.confirmed, decision.counted
-        ),
-    });
-    for reason in &decision.reasons {
-        print::data(&format!("  {reason}"));
-    }
-    for rule in &decision.rules {
-        let word = if rule.met { "met" } else { "not met" };
-        print::data(&format!(
-            "  rule {}: {word}: {} ({})",
-            rule.rule, rule.found, rule.needs
-        ));
-        if let Some(opens) = &rule.opens {
-            print::data(&format!("    opens: {opens}"));
-        }
-        for item in &rule.evidence {
-            print::data(&format!("    evidence: {item}"));
-        }
-    }
-    for note in &decision.notes {
-        print::data(&format!("  note: {note}"));
-    }
-    for evidence in &decision.evidence {
-        print::data(&format!("  evidence: {}", evidence.sentence()));
+    for line in decision_text::lines(decision) {
+        print::data(&line);
     }
     if decision.verdict == GateVerdict::Closed {
         print::talk(&format!("help: {WAY_OUT}"));

@@ -16,6 +16,7 @@ mod carrying;
 pub mod clock;
 mod compare;
 mod contents;
+pub mod decision_text;
 pub mod explained;
 pub mod faults;
 mod indexes;

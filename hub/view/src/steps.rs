@@ -3,9 +3,11 @@
 //! What comes in: the records of the store. What goes out: the rules of a step. Rules that were recorded without a step apply to each step
 //! from the environment, in addition to its own: a step that is recorded later drops none of them. Pure.
 
+use std::fmt;
+
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::tighter;
-use outhaul_store::{Session, StepRules, StoreError};
+use outhaul_store::{AccessEntry, Session, StepRules, StoreError};
 
 /// The rules on record of the steps from one environment.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +76,103 @@ impl RecordedSteps {
             (Some(each), Some(own)) => Some(tighter::of(each, own).0),
         }
     }
+}
+
+/// A change of the rules on record of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulesChange {
+    /// The step, in words.
+    place: String,
+    /// The rules of before, as JSON; `none` where none were on record.
+    was: String,
+    /// Those of now.
+    is: String,
+    /// What those of now ask less for.
+    less: String,
+}
+
+impl RecordedSteps {
+    /// What `step` changes; `None` where the same rules are on record for it.
+    pub fn change(&self, step: &StepRules) -> Option<RulesChange> {
+        let before = self.recorded(
+            Some(&step.to)
+                .filter(|to| !to.is_empty())
+                .map(String::as_str),
+        );
+        if before == Some(&step.rules) {
+            return None;
+        }
+        let less = before.map_or_else(Vec::new, |before| tighter::of(before, &step.rules).1);
+        Some(RulesChange {
+            place: match step.to.as_str() {
+                "" => format!("each step from `{}`", step.environment),
+                to => format!("the step from `{}` to `{to}`", step.environment),
+            },
+            was: before.map_or_else(|| "none".to_owned(), json),
+            is: json(&step.rules),
+            less: less.join(", "),
+        })
+    }
+
+    /// That rules which were recorded without a step apply to others, and the command that changes them.
+    pub fn note(&self, environment: &str, commit: &str) -> Option<String> {
+        let rules = self.of_each().filter(|_| !self.named.is_empty())?;
+        Some(format!(
+            "note: rules that were recorded without a step apply to each step from `{environment}`, too: {}; {} changes them",
+            json(rules),
+            tighter::command(environment, commit, None)
+        ))
+    }
+}
+
+impl RulesChange {
+    /// Whether the rules of now ask for less.
+    pub fn is_looser(&self) -> bool {
+        !self.less.is_empty()
+    }
+
+    /// Why it is not made without a name and a reason.
+    pub fn refusal(&self) -> String {
+        format!(
+            "these rules ask for less than those on record for {}: {}; on record are {}",
+            self.place, self.less, self.was
+        )
+    }
+
+    /// The entry of who made it and why: by which way, and when.
+    pub fn entry(&self, by: &str, reason: &str, (how, at_ms): (&str, i64)) -> AccessEntry {
+        AccessEntry {
+            who: by.to_owned(),
+            how: how.to_owned(),
+            at_ms,
+            action: match self.is_looser() {
+                true => "gate rules loosened".to_owned(),
+                false => "gate rules".to_owned(),
+            },
+            detail: format!("{}: {} became {}: {reason}", self.place, self.was, self.is),
+            allowed: true,
+            ..AccessEntry::default()
+        }
+    }
+}
+
+/// For people, in one line.
+impl fmt::Display for RulesChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "rules on record for {}: {} became {}",
+            self.place, self.was, self.is
+        )?;
+        match self.is_looser() {
+            true => write!(f, ", which asks for less: {}", self.less),
+            false => Ok(()),
+        }
+    }
+}
+
+fn json(rules: &GateRules) -> String {
+    serde_json::to_string(rules).unwrap_or_default()
 }
 
 #[cfg(test)]

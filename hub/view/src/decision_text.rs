@@ -1,0 +1,37 @@
+//! A gate's decision as lines for a terminal.
+//!
+//! What comes in: a decision. What goes out: its verdict, reasons, rules, notes and evidence, one line each. Pure; it decides nothing.
+
+use outhaul_bundle::hub_api::Decision;
+use outhaul_gate::{later, short};
+
+/// The lines, without a line ending.
+pub fn lines(decision: &Decision) -> Vec<String> {
+    let (verdict, environment) = (decision.verdict.as_str(), &decision.environment);
+    let commit = short(&decision.commit);
+    let first = decision.rules.first().map(|rule| rule.rule.as_str());
+    let mut lines = vec![match later::instead_of_sites(first) {
+        Some(what) => format!(
+            "{verdict}: no site of `{environment}` was counted for base {commit}, because of {what}"
+        ),
+        None => format!(
+            "{verdict}: {} of {} sites of `{environment}` confirm base {commit}",
+            decision.confirmed, decision.counted
+        ),
+    }];
+    lines.extend(decision.reasons.iter().map(|reason| format!("  {reason}")));
+    for rule in &decision.rules {
+        let word = if rule.met { "met" } else { "not met" };
+        lines.push(format!(
+            "  rule {}: {word}: {} ({})",
+            rule.rule, rule.found, rule.needs
+        ));
+        lines.extend(rule.opens.iter().map(|opens| format!("    opens: {opens}")));
+        let evidence = rule.evidence.iter();
+        lines.extend(evidence.map(|item| format!("    evidence: {item}")));
+    }
+    lines.extend(decision.notes.iter().map(|note| format!("  note: {note}")));
+    let evidence = decision.evidence.iter();
+    lines.extend(evidence.map(|one| format!("  evidence: {}", one.sentence())));
+    lines
+}

@@ -3,9 +3,8 @@
 //! What comes in: who decides what, why, and until when. What goes out: one entry more on record, or why not. Nothing on
 //! record is changed. Whether whoever decides may do so is asked before.
 
-use std::collections::BTreeSet;
-
 use outhaul_kit::suggest::nearest;
+use outhaul_view::steps::not_asked_for;
 
 use crate::error::HubError;
 use crate::gate;
@@ -78,28 +77,6 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
             "`outhaul-hub clock` does",
         )),
     }
-}
-
-/// That no rule on record of a step from the environment asks for the check that `act` states, where rules ask for others.
-fn not_asked_for(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubError> {
-    let (Some(check), Some(environment)) = (act.stated_check(), &act.environment) else {
-        return Ok(None);
-    };
-    let steps = session.step_rules(environment)?;
-    let asked = steps.into_iter().flat_map(|step| step.rules.checks);
-    let asked: BTreeSet<String> = asked.map(|rule| rule.name).collect();
-    if asked.is_empty() || asked.contains(check.name) {
-        return Ok(None);
-    }
-    let asked: Vec<String> = asked.into_iter().collect();
-    let meant = match nearest(check.name, &asked) {
-        Some(near) => format!("; did you mean `{near}`?"),
-        None => format!("; those on record ask for `{}`", asked.join("`, `")),
-    };
-    Ok(Some(format!(
-        "no rule on record of a step from `{environment}` asks for the check `{}`{meant}",
-        check.name
-    )))
 }
 
 fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
 use outhaul_bundle::json_object;
-use outhaul_gate::{SiteStatus, tighter};
+use outhaul_gate::SiteStatus;
 use outhaul_kit::text::{self, one_full_line};
 use outhaul_kit::{console, media};
 use outhaul_view::decision_text;
@@ -88,9 +88,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let what_if = args.rules.is_some() && !args.record;
     let (decision, notes) = hub.store.write(|session| {
         // A step to an environment of which nothing came in yet may have rules already.
-        asked
-            .check_names(session, !args.record)
-            .map_err(|error| refused(error, args))?;
+        asked.check_names(session, !args.record).map_err(refused)?;
         let recorded = RecordedSteps::read(session, &args.environment)?;
         let asked_by = match &args.by {
             Some(by) => format!("{} (command line)", by.trim()),
@@ -99,23 +97,14 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         let mut notes = Vec::new();
         let mut step = None;
         if args.record {
-            asked
-                .check_step(&recorded)
-                .map_err(|error| refused(error, args))?;
-            step = asked.step(&asked_by, now_ms);
+            step = asked
+                .recording(&recorded, (&asked_by, now_ms))
+                .map_err(refused)?;
         }
         if let Some(step) = &step {
             notes.extend(changed(session, args, (&recorded, step), now_ms)?);
-            asked.rules = Some(step.rules.clone());
-            if args.to.is_some()
-                && let Some(each) = recorded.of_each()
-            {
-                asked.rules = Some(tighter::of(each, &step.rules).0);
-            }
         }
-        let question = asked
-            .question(session, now_ms)
-            .map_err(|error| refused(error, args))?;
+        let question = asked.question(session, now_ms).map_err(refused)?;
         if !what_if {
             notes.extend(recorded.note(&args.environment, &args.commit));
         }
@@ -159,13 +148,9 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
 }
 
 /// Why a question is not put to the gate, for who typed it.
-fn refused(error: AskError, args: &Args) -> HubError {
+fn refused(error: AskError) -> HubError {
     match error {
         AskError::Store(error) => HubError::from(error),
-        problem @ AskError::WhichStep { .. } if args.record => HubError::Usage {
-            problem: problem.to_string(),
-            help: "name the step that the rules are for with `--to`".to_owned(),
-        },
         problem => HubError::Usage {
             problem: problem.to_string(),
             help: problem.help().to_owned(),

@@ -8,10 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use outhaul_access::Scope;
-use outhaul_bundle::hub_api::{
-    GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT, path,
-};
-use outhaul_bundle::json_object;
+use outhaul_bundle::hub_api::{GateAnswer, GateQuery, path};
 use serde_json::Value;
 
 use super::access::Visitor;
@@ -31,41 +28,9 @@ fn bad(text: impl Into<String>) -> Problem {
 
 /// The question as it was asked, every bound checked.
 fn asked(query: GateQuery) -> Result<GateRequest, Problem> {
-    let within = |hours: &u32| MAX_AGE_HOURS.contains(hours);
-    let share = |percent: &u8| QUORUM_PERCENT.contains(&u32::from(*percent));
-    if !query.max_age_hours.as_ref().is_none_or(within)
-        || !query.quorum_percent.as_ref().is_none_or(share)
-    {
-        return Err(bad("max_age_hours is 1 to 87600, quorum_percent 1 to 100"));
-    }
-    gate::commit(&query.commit).map_err(bad)?;
     named("environment", Some(&query.environment))?;
     named("to", query.to.as_deref())?;
-    let rules = match query.rules {
-        None => None,
-        Some(text) if text.len() > gate::MAX_RULES_BYTES => {
-            return Err(bad(format!(
-                "rules are {} bytes at most",
-                gate::MAX_RULES_BYTES
-            )));
-        }
-        Some(text) => {
-            let rules: GateRules = json_object::read(text.as_bytes())
-                .map_err(|error| bad(format!("rules cannot be read: {error}")))?;
-            rules
-                .check()
-                .map_err(|problem| bad(format!("rules: {problem}")))?;
-            Some(rules)
-        }
-    };
-    Ok(GateRequest {
-        environment: query.environment,
-        commit: query.commit,
-        to: query.to,
-        max_age_hours: query.max_age_hours,
-        quorum_percent: query.quorum_percent,
-        rules,
-    })
+    GateRequest::of_query(query).map_err(bad)
 }
 
 #[utoipa::path(

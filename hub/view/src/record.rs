@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::hub_api::{Decision, GateRules};
+use outhaul_bundle::hub_api::{Decision, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT};
+use outhaul_bundle::json_object;
 use outhaul_gate::later::LaterDecision;
 use outhaul_gate::{
-    DecisionRecord, EDITION, Facts, GateQuestion, decide, evidence_lines, fingerprint, site_status,
-    tighter, wanted_by,
+    DecisionRecord, EDITION, Facts, GateQuestion, MAX_RULES_BYTES, decide, evidence_lines,
+    fingerprint, site_status, tighter, wanted_by,
 };
 use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_store::{
@@ -104,6 +105,43 @@ pub fn known_environment(session: &Session<'_>, name: &str) -> Result<Vec<String
 }
 
 impl GateRequest {
+    /// The question of a query, every bound checked.
+    ///
+    /// # Errors
+    /// The problem, in words.
+    pub fn of_query(query: GateQuery) -> Result<Self, String> {
+        let within = |hours: &u32| MAX_AGE_HOURS.contains(hours);
+        let share = |percent: &u8| QUORUM_PERCENT.contains(&u32::from(*percent));
+        if !query.max_age_hours.as_ref().is_none_or(within)
+            || !query.quorum_percent.as_ref().is_none_or(share)
+        {
+            return Err("max_age_hours is 1 to 87600, quorum_percent 1 to 100".to_owned());
+        }
+        outhaul_gate::commit(&query.commit)?;
+        let rules = match query.rules {
+            None => None,
+            Some(text) if text.len() > MAX_RULES_BYTES => {
+                return Err(format!("rules are {MAX_RULES_BYTES} bytes at most"));
+            }
+            Some(text) => {
+                let rules: GateRules = json_object::read(text.as_bytes())
+                    .map_err(|error| format!("rules cannot be read: {error}"))?;
+                rules
+                    .check()
+                    .map_err(|problem| format!("rules: {problem}"))?;
+                Some(rules)
+            }
+        };
+        Ok(Self {
+            environment: query.environment,
+            commit: query.commit,
+            to: query.to,
+            max_age_hours: query.max_age_hours,
+            quorum_percent: query.quorum_percent,
+            rules,
+        })
+    }
+
     /// Refuses names that were mistyped. A step to an environment that this hub knows nothing of is one where the
     /// question brings the rules of it, and the name is near no other; `strict` takes known ones only.
     ///
@@ -269,6 +307,26 @@ impl GateRequest {
             true => Ok(()),
             false => Err(self.which_step(recorded)),
         }
+    }
+
+    /// Makes the question one whose rules are put on record: what is put there of them. The rules of each step count besides.
+    ///
+    /// # Errors
+    /// As [`Self::check_step`].
+    pub fn recording(
+        &mut self,
+        recorded: &RecordedSteps,
+        (asked_by, now_ms): (&str, i64),
+    ) -> Result<Option<StepRules>, AskError> {
+        self.check_step(recorded)?;
+        let step = self.step(asked_by, now_ms);
+        if let Some(step) = &step {
+            self.rules = Some(match recorded.of_each().filter(|_| self.to.is_some()) {
+                Some(each) => tighter::of(each, &step.rules).0,
+                None => step.rules.clone(),
+            });
+        }
+        Ok(step)
     }
 
     /// What is put on record of the rules, when the question brought some.

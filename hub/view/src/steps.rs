@@ -3,11 +3,13 @@
 //! What comes in: the records of the store. What goes out: the rules of a step. Rules that were recorded without a step apply to each step
 //! from the environment, in addition to its own: a step that is recorded later drops none of them. Pure.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::tighter;
-use outhaul_store::{AccessEntry, Session, StepRules, StoreError};
+use outhaul_kit::suggest::nearest;
+use outhaul_store::{AccessEntry, Act, Session, StepRules, StoreError};
 
 /// The rules on record of the steps from one environment.
 #[derive(Debug, Clone, Default)]
@@ -173,6 +175,31 @@ impl fmt::Display for RulesChange {
 
 fn json(rules: &GateRules) -> String {
     serde_json::to_string(rules).unwrap_or_default()
+}
+
+/// That no rule on record of a step from the environment asks for the check that `act` states, where rules ask for others.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn not_asked_for(session: &Session<'_>, act: &Act) -> Result<Option<String>, StoreError> {
+    let (Some(check), Some(environment)) = (act.stated_check(), &act.environment) else {
+        return Ok(None);
+    };
+    let steps = session.step_rules(environment)?;
+    let asked = steps.into_iter().flat_map(|step| step.rules.checks);
+    let asked: BTreeSet<String> = asked.map(|rule| rule.name).collect();
+    if asked.is_empty() || asked.contains(check.name) {
+        return Ok(None);
+    }
+    let asked: Vec<String> = asked.into_iter().collect();
+    let meant = match nearest(check.name, &asked) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => format!("; those on record ask for `{}`", asked.join("`, `")),
+    };
+    Ok(Some(format!(
+        "no rule on record of a step from `{environment}` asks for the check `{}`{meant}",
+        check.name
+    )))
 }
 
 #[cfg(test)]

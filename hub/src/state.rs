@@ -100,7 +100,7 @@ pub enum StateError {
     },
     /// Another file is where the database was, or none: nothing that is written to it would be found again.
     #[error(
-        "the database `{}` was removed or replaced while this program had it open; nothing more is taken in or \
+        "the database `{}` was removed or replaced while this program had it open; nothing more is accepted or \
          acknowledged", path.display()
     )]
     Replaced {

@@ -90,7 +90,7 @@ fn reports_in_a_folder_of_somebody_are_taken_in_and_nothing_is_written_there() {
         ];
         assert_reports(&output, 3, &words);
         let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.contains("1 report taken in"), "{said}");
+        assert!(said.contains("1 report imported"), "{said}");
         let output = hub.run(&["acks", stick.to_str().unwrap()]);
         assert_reports(&output, 2, &[whose, "help: name a folder outside it"]);
         assert!(!stick.join("acks").exists());
@@ -119,7 +119,7 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
     assert_reports(&output, 1, &words);
     assert!(!stderr(&output).contains('\u{1b}'));
     let message = String::from_utf8(output.stdout).unwrap();
-    assert!(message.contains("1 report taken in"), "{message}");
+    assert!(message.contains("1 report imported"), "{message}");
     assert!(stick.join("acks/drone-1.acks").exists());
     let fifo = stick.join("b.reports");
     let output = hub.run(&["import", fifo.to_str().unwrap()]);
@@ -168,7 +168,7 @@ fn a_file_of_reports_that_nobody_could_have_written_is_not_read() {
     let words = ["huge.reports: too-large", "nothing of it was read"];
     assert_reports(&output, 4, &words);
     let message = String::from_utf8(output.stdout).unwrap();
-    assert!(message.contains("1 report taken in"), "{message}");
+    assert!(message.contains("1 report imported"), "{message}");
 }
 
 #[test]

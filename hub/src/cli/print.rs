@@ -83,7 +83,7 @@ pub(super) fn open(common: &Common) -> Result<Hub, StateError> {
     if let Some(problem) = hub.store.damage() {
         talk(&format!(
             "warning: the hub's database is damaged and is only read: {problem}; what can be read is shown, and what cannot is missing from it. \
-             Nothing is taken in, and every gate is closed. Bring the hub back from a backup: `outhaul-hub restore BACKUP --state DIR` \
+             Nothing is imported, and every gate is closed. Bring the hub back from a backup: `outhaul-hub restore BACKUP --state DIR` \
              (docs/runbooks/hub-lost.md)"
         ));
     }

@@ -93,7 +93,7 @@ fn names_that_a_fat_stick_changed_are_read_by_hub_and_site() {
         };
         fs::rename(&path, reports.join(name)).unwrap();
     }
-    has(&hub(&fixture, 0, "stick"), &["2 reports taken in"]);
+    has(&hub(&fixture, 0, "stick"), &["2 reports imported"]);
     let acks = fixture.path("stick/acks");
     fs::rename(acks.join("edge-1.acks"), acks.join("EDGE-1.ACKS")).unwrap();
     fs::rename(&acks, fixture.path("stick/ACKS")).unwrap();

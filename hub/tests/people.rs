@@ -121,7 +121,7 @@ fn a_person_logs_in_at_gitea_approves_on_the_page_and_the_record_names_the_perso
     let back = sent_back(&mut eve, &gitea, "eve", &url);
     let refused = eve.led_to(&back);
     assert_eq!(refused.status, 403);
-    let words = "<code>oidc:eve</code>, and this hub&#x27;s settings give you nothing: ask whoever runs the hub";
+    let words = "<code>oidc:eve</code>, and this hub&#x27;s settings give you nothing: ask the hub&#x27;s operator";
     assert!(refused.body.contains(words), "{}", refused.body);
     assert_eq!(eve.get(&format!("{url}/sites")).status, 303);
     // Each time is on record, and counted: with the replayed answer above these are ten.

@@ -150,7 +150,7 @@ fn attack_evidence_that_does_not_support_the_answer_is_refused() {
         other.site = "drone-9".into();
         a.evidence.push(other);
     });
-    refused("no report of site `drone-1`", |a| {
+    refused("names 0 reports", |a| {
         let mut other = a.sites[0].clone();
         (other.site, other.standing) = ("drone-9".into(), SiteStatus::Waived);
         a.evidence[0].site = "drone-9".into();

@@ -176,6 +176,7 @@ fn attack_line_breaks_of_an_answer_forge_no_trailers() {
     decision.notes.push(forged.clone());
     decision.evidence[0].state.push_str(&forged);
     decision.evidence[0].site.push_str(&forged);
+    decision.sites[0].site.push_str(&forged);
     let text = opened_by_dev(decision);
     let of_ours = |line: &&str| line.starts_with(PROMOTED) || line.starts_with(GATE);
     assert_eq!(text.lines().filter(of_ours).count(), 2, "{text}");

@@ -19,7 +19,7 @@ use super::key::fleet_failure;
 use super::piece::{completed_by, left_out_json, parity_sentence, patches_checked};
 use super::registries::RegistryArgs;
 use super::render::InputArgs;
-use super::{Exit, Output, data, print_json, say};
+use super::{Exit, Output, data, print_json};
 use crate::registries::{Registries, UserClient};
 use outhaul_attest::contents::{self, ContentsError, Keys};
 use outhaul_attest::inspect::{self, InspectError};
@@ -405,9 +405,6 @@ fn again(
     let payloads = collector
         .collect(&group.assignments, &BTreeMap::new(), &mut spool)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    if let Some(unused) = registries.unused(true) {
-        say(&format!("note: {unused}"));
-    }
     let mut found = verify::differences(index, &group.assignments, &payloads);
     let now = outhaul_ship::stream::with_payloads(&rendered.rendering.snapshot, payloads.sources);
     found.extend(verify::unread_sources(&index.snapshot, &now));

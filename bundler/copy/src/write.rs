@@ -45,7 +45,8 @@ pub struct Written {
     pub lost: Vec<CopyError>,
 }
 
-/// Writes `copies` to `media`: parts as `cut` says, patches as `patching` says. `each` gets what came of each.
+/// Writes `copies` to `media`: parts as `cut` says, patches as `patching` says. `each` gets what came of each. The caller holds
+/// [`interrupt::parts`] until it has said what was written, so that an interruption names the finished files until then.
 ///
 /// # Errors
 /// [`CopyError`]: the files that `each` got are whole, and stay.
@@ -60,7 +61,6 @@ pub fn write(
         volumes::check(copies.iter().map(|one| &one.bundle), cut)?;
     }
     let mut written = Written::default();
-    let _parts = interrupt::parts();
     for PlannedCopy { bundle, step } in copies {
         if let CopyStep::UpToDate = step {
             each(Progress::UpToDate(bundle));

@@ -14,6 +14,7 @@ use outhaul_copy::since::Earlier;
 use outhaul_copy::write::{self, FinishedCopy, Progress};
 use outhaul_copy::{others, volumes};
 use outhaul_kit::format_count::format_count;
+use outhaul_kit::interrupt;
 use outhaul_kit::text::json_path;
 use outhaul_promote::HubConnection;
 use outhaul_ship::stream;
@@ -144,6 +145,8 @@ impl Args {
             Progress::UpToDate(bundle) => say(&words::up_to_date(bundle)),
             Progress::Finished(one) => self.print(one),
         };
+        // Until all is said: what is on the stick is named when that is interrupted.
+        let _parts = interrupt::parts();
         let written = write::write(&planned.copies, &media, cut, patching, &mut each)?;
         lost.extend(written.lost);
         let files: BTreeSet<&Path> = written

@@ -19,6 +19,7 @@ use crate::cache::ImageCache;
 use crate::chart_index::{self, Index, Version};
 use crate::client::RegistryClient;
 use crate::error::RegistryError;
+use crate::notices::fetching;
 use crate::platforms::Descriptor;
 use crate::pull::Pulled;
 use outhaul_kit::carried::{
@@ -257,7 +258,7 @@ impl RegistryClient {
             return Ok(std::sync::Arc::clone(found));
         }
         let body = get.index()?;
-        let what = format!("fetching {}/index.yaml", get.repository());
+        let what = fetching(&format!("{}/index.yaml", get.repository()));
         let meter = Meter::new(&what, Unit::Bytes, None);
         let read = chart_index::read(meter.counts(body).take(MAX_INDEX + 1), MAX_INDEX);
         let read = read.map_err(|problem| match problem {

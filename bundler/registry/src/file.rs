@@ -16,7 +16,7 @@ use crate::chart::Hosts;
 use crate::chart::fetch::Fetch;
 use crate::client::{Comes, RegistryClient};
 use crate::error::RegistryError;
-use crate::notices::asked_again;
+use crate::notices::{asked_again, fetching};
 
 /// Largest file in bytes.
 pub const MAX_FILE: u64 = 64 << 30;
@@ -76,7 +76,7 @@ pub fn pull_file(
         if size.is_some_and(|size| size > MAX_FILE) {
             return Err(get.wrong(&what, format!("has more than {MAX_FILE} bytes")));
         }
-        let meter = Meter::new(&format!("fetching {url}"), Unit::Bytes, length);
+        let meter = Meter::new(&fetching(url), Unit::Bytes, length);
         let mut body = meter.counts(body);
         let broken = part.fill(&mut body)?.map(|error| error.to_string());
         let short = size.filter(|size| part.there < *size);

@@ -1,7 +1,7 @@
 //! Messages while registries are asked: which mirror was skipped and why, and which server is waited for.
 //!
 //! What comes in: what the mirrors of an image answered before another place had it; a request that may take long, with its limit. What goes
-//! out: lines on standard error, each skipped mirror once for each kind of reason. It asks nobody and decides nothing.
+//! out: lines on standard error without the secrets of URLs, each skipped mirror once for each kind of reason. It asks nobody and decides nothing.
 
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use outhaul_kit::console;
 use outhaul_kit::text::printable_lines;
+use outhaul_kit::url::UrlParts;
+use outhaul_kit::url_secrets::without_secrets;
 
 use crate::error::RegistryError;
 use crate::reference::ImageReference;
@@ -28,7 +30,7 @@ impl SkippedMirrors {
     ) {
         for (mirror, error) in tried {
             if let Some(text) = self.noted(image, (mirror, error), from) {
-                console::message(&printable_lines(&text));
+                console::message(&text);
             }
         }
     }
@@ -61,9 +63,9 @@ impl SkippedMirrors {
             _ => "warning",
         };
         let (of, from) = (image.host(), from.host());
-        Some(format!(
+        Some(line(&format!(
             "{kind}: mirror `{at}` of `{of}`: {error}; `{from}` was asked instead (reported once)"
-        ))
+        )))
     }
 }
 
@@ -73,13 +75,36 @@ pub(crate) fn waiting<T>(host: &str, what: &str, most: Duration, work: impl FnOn
         "waiting for `{host}`: {what}; it is given up after {} s",
         most.as_secs()
     );
-    console::waiting(&printable_lines(&says), work)
+    console::waiting(&line(&says), work)
 }
 
 /// Reports that a connection broke and that the rest is asked for.
 pub(crate) fn asked_again(host: &str, problem: &str, from: u64, what: &str) {
-    let text = format!("warning: `{host}`: {problem}; asking again from byte {from} of {what}");
-    console::message(&printable_lines(&text));
+    console::message(&broken_off(host, problem, from, what));
+}
+
+fn broken_off(host: &str, problem: &str, from: u64, what: &str) -> String {
+    line(&format!(
+        "warning: `{host}`: {problem}; asking again from byte {from} of {what}"
+    ))
+}
+
+/// What is being fetched from `url`: its host and the last part of its path. The path between them may be long, and a query a secret.
+pub(crate) fn fetching(url: &str) -> String {
+    let what = match UrlParts::of(url) {
+        None => url.to_owned(),
+        Some(parts) => match parts.path().rsplit_once('/') {
+            Some(("", name)) => format!("{}/{name}", parts.authority),
+            Some((_, name)) => format!("{}/…/{name}", parts.authority),
+            None => parts.authority.to_owned(),
+        },
+    };
+    line(&format!("fetching {what}"))
+}
+
+/// A text as it may stand on standard error: what servers and other people wrote is in it.
+fn line(text: &str) -> String {
+    printable_lines(&without_secrets(text)).into_owned()
 }
 
 #[cfg(test)]
@@ -110,5 +135,35 @@ mod tests {
         assert!(text.starts_with("warning: mirror `mirror.example/hub`"));
         assert!(text.contains("connection refused"), "{text}");
         assert_eq!(noted(&refused), None);
+    }
+    #[test]
+    fn what_is_secret_in_a_url_stands_in_no_line() {
+        let skipped = SkippedMirrors::default();
+        let image: ImageReference = "nginx:1.27".parse().unwrap();
+        let mirror: ImageReference = "mirror.example/hub/library/nginx:1.27".parse().unwrap();
+        let denied = RegistryError::Denied {
+            host: "mirror.example".to_owned(),
+            what: "hub/library/nginx:1.27".to_owned(),
+            problem: "its tokens are at `http://robot:hunter2@auth.example/token`, not https"
+                .to_owned(),
+        };
+        let url = "https://files.example/a/b/c.tgz?token=hunter2";
+        for (seen, kept) in [
+            (
+                skipped.noted(&image, (&mirror, &denied), &image).unwrap(),
+                "@auth.example/token`, not https",
+            ),
+            (
+                broken_off("files.example", "timeout", 9, &format!("`{url}`")),
+                "byte 9 of `https://files.example/a/b/c.tgz?token=",
+            ),
+            (fetching(url), "fetching files.example/…/c.tgz"),
+        ] {
+            assert!(seen.contains(kept), "{seen}");
+            assert!(!seen.contains("hunter2"), "{seen}");
+        }
+        let user = fetching("https://robot:hunter2@files.example/c.tgz");
+        assert_eq!(user, "fetching files.example/c.tgz");
+        assert_eq!(fetching("https://files.example"), "fetching files.example");
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::client::{BODY, Comes, LEAST, MAX_REDIRECTS, SILENCE};
 use crate::led::{Led, unanswered};
-use crate::notices::waiting;
+use crate::notices::{fetching, waiting};
 use crate::redirect::resolved;
 use outhaul_kit::url::{UrlParts, is_https};
 use std::io::Read;
@@ -114,7 +114,7 @@ impl<'a> Fetch<'a> {
         let answer = self.get(url, &what, has_digest)?;
         let mut bytes = Vec::new();
         let body = answer.into_reader().take(MAX_CHART_ARCHIVE_BYTES + 1);
-        let meter = Meter::new(&format!("fetching {url}"), Unit::Bytes, None);
+        let meter = Meter::new(&fetching(url), Unit::Bytes, None);
         let read = meter.counts(body).read_to_end(&mut bytes);
         read.map_err(|error| self.unreachable(error.to_string()))?;
         if bytes.len() as u64 > MAX_CHART_ARCHIVE_BYTES {

@@ -283,6 +283,8 @@ fn takes(leaf: &Command, matches: &ArgMatches, setting: Setting) -> bool {
     );
     let of_registries = matches!(setting, Setting::RegistryMirrors | Setting::RegistryCas);
     match leaf.get_name() {
+        // Without the question no hub is asked, and one that cannot be used is no reason to refuse the copy.
+        "copy" if matches!(setting, Setting::Hub | Setting::HubCa) => typed(matches, "ask_hub"),
         "verify" => !(of_plane || of_registries) || typed(matches, "snapshot"),
         // Two folders are compared as they are.
         "diff" if of_plane => {

@@ -162,43 +162,92 @@ fn a_file_that_is_no_authority_is_refused_where_it_is_written() {
 
 #[test]
 fn a_value_that_an_option_would_refuse_is_refused_where_it_is_written() {
-    for (text, place, why) in [
-        ("hub = \"ftp://hub.example\"\n", "outhaul.toml:1:1", "hub"),
+    let promote = "outhaul promote --to stage";
+    let bundle = "outhaul bundle --environment dev --out o";
+    // Of a list, what is typed overrules only the same entry.
+    for (text, place, why, command, typed, is_overruled) in [
+        (
+            "hub = \"ftp://hub.example\"\n",
+            "outhaul.toml:1:1",
+            "ftp://hub.example",
+            promote,
+            "--hub https://hub.example",
+            true,
+        ),
         (
             "registry_mirrors = [\"docker.io=docker.io\"]\n",
             "outhaul.toml:1:21",
             "a mirror of itself",
+            bundle,
+            "--registry-mirror docker.io=mirror.example",
+            false,
         ),
         (
             "allow_hosts = [\"git.example\", \"https://x/y\"]\n",
             "outhaul.toml:1:31",
             "https://x/y",
+            bundle,
+            "--allow-host git.example",
+            false,
         ),
         (
             "[sources]\n\"https://git.example/a\" = \"nowhere\"\n",
             "outhaul.toml:2:1",
             "nowhere",
+            bundle,
+            "--source https://git.example/a=a",
+            true,
         ),
     ] {
-        let place_of = SettingsFixture::with(text);
-        let command = match why {
-            "hub" => "outhaul promote --to stage",
-            _ => "outhaul bundle --environment dev --out o",
+        let settings = SettingsFixture::with(text);
+        let refused = |command: &str| {
+            let failure = settings.complete(command).err()?;
+            assert_eq!(failure.code(), failure::USAGE);
+            Some(format!("{failure:?}"))
         };
-        let failure = place_of.complete(command).unwrap_err();
-        assert_eq!(failure.code(), failure::USAGE);
-        let said = format!("{failure:?}");
+        let said = refused(command).unwrap();
         assert!(said.contains(place) && said.contains(why), "{said}");
-        // What is typed overrules it, and what has no use for it runs.
-        assert!(place_of.complete("outhaul schema").is_ok());
+        let said = refused(&format!("{command} {typed}"));
+        assert_eq!(said.is_none(), is_overruled, "{typed}: {said:?}");
+        // What has no use for it runs.
+        assert_eq!(refused("outhaul schema"), None);
     }
+}
+
+#[test]
+fn a_variable_that_cannot_be_used_is_named_with_the_way_out() {
     let mut place = SettingsFixture::with("");
     place.variables = vec![("OUTHAUL_HUB", "hub.example:x")];
-    let said = format!(
-        "{:?}",
-        place.complete("outhaul promote --to a").unwrap_err()
+    let failure = place.complete("outhaul promote --to a").unwrap_err();
+    let said = format!("{failure:?}");
+    for part in [
+        "the variable OUTHAUL_HUB: ",
+        "correct or unset OUTHAUL_HUB",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let typed = "outhaul promote --to a --hub https://hub.example";
+    assert_eq!(place.line(typed), typed);
+}
+
+#[test]
+fn a_copy_that_asks_no_hub_is_not_refused_for_one() {
+    let copy = "outhaul copy --to stick --for press-1";
+    let file = "fleet = \"fleet\"\nhub = \"ftp://hub.example\"\nhub_ca = \"none.pem\"\n";
+    let mut place = SettingsFixture::with(file);
+    let asked = format!("{copy} --ask-hub");
+    for variables in [vec![], vec![("OUTHAUL_HUB", "hub.example:x")]] {
+        place.variables = variables;
+        assert_eq!(place.line(copy), format!("{copy} --fleet=fleet"));
+        let failure = place.complete(&asked).unwrap_err();
+        assert_eq!(failure.code(), failure::USAGE);
+    }
+    let sound = SettingsFixture::with(WHOLE);
+    let line = sound.line(&asked);
+    assert!(
+        line.ends_with(" --hub=https://hub.example --hub-ca=ca.pem"),
+        "{line}"
     );
-    assert!(said.contains("OUTHAUL_HUB"), "{said}");
 }
 
 #[test]

@@ -62,7 +62,8 @@ impl Filler<'_> {
             Some(problem) => Err(Failure::say(
                 failure::USAGE,
                 format!("the variable {name}: {problem}"),
-            )),
+            )
+            .help(format!("correct or unset {name}"))),
         }
     }
 }

@@ -273,12 +273,48 @@ fn fields_with_images_that_contradict_or_repeat_each_other_are_named() {
         )
     };
     let all = |entries: &[String]| findings(&policy(&entries.concat()));
-    let both = all(&[entry("v1", ""), entry("*", ", ignore: true")]);
-    assert_eq!(both.len(), 1, "{both:?}");
-    assert!(both[0].contains("x.yaml:10:"), "{both:?}");
-    assert!(both[0].contains("that it holds none"), "{both:?}");
-    let twice = all(&[entry("v1", ""), entry("v1", "")]);
-    assert_eq!(twice.len(), 1, "{twice:?}");
-    assert!(twice[0].contains("no-effect"), "{twice:?}");
+    let ignored = ", ignore: true";
+    for (entries, line, parts) in [
+        (
+            [entry("v1", ""), entry("v1", "")],
+            "twice",
+            ["remove one of the two entries", ""],
+        ),
+        (
+            [entry("v1", ""), entry("*", "")],
+            "twice",
+            ["remove the entry for `press.example/v1`", "`press.example/*` includes it"],
+        ),
+        (
+            [entry("*", ""), entry("v1", "")],
+            "twice",
+            ["remove the entry for `press.example/v1`", "`press.example/*` includes it"],
+        ),
+        (
+            [entry("v1", ""), entry("v1", ignored)],
+            "the entry without `ignore` counts",
+            ["holds an image, remove the entry with `ignore: true`", ""],
+        ),
+        (
+            [entry("v1", ""), entry("*", ignored)],
+            "the entry without `ignore` counts",
+            ["if no version holds an image, remove the entry for `press.example/v1`", ""],
+        ),
+        (
+            [entry("v1", ignored), entry("*", "")],
+            "the entry without `ignore` counts",
+            ["remove the entry for `press.example/v1`, which has no effect", ""],
+        ),
+    ] {
+        let found = all(&entries);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("x.yaml:10:"), "{found:?}");
+        // Commits that were rendered with it can be rendered again.
+        let text = policy(&entries.concat());
+        assert!(!read(&text).1.has_errors(), "{found:?}");
+        for part in [" no-effect ", line].iter().chain(&parts) {
+            assert!(found[0].contains(part), "{part}: {found:?}");
+        }
+    }
     assert!(all(&[entry("v1", ""), entry("v2", ", ignore: true")]).is_empty());
 }

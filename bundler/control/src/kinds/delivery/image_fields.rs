@@ -61,43 +61,83 @@ pub(super) fn read(
             continue;
         };
         match entry(reader, &fields) {
-            Some(entry) => sound &= add(reader, entry, &mut value),
+            Some(entry) => add(reader, entry, &mut value),
             None => sound = false,
         }
     }
     sound.then_some(Spanned { value, location })
 }
 
-/// Adds an entry; whether it contradicts none before it. One that says what another says has no effect.
-fn add(reader: &mut FieldReader<'_>, entry: ImageField, all: &mut Vec<ImageField>) -> bool {
+/// Adds an entry, unless one before it says the same of all its objects. One that repeats or contradicts another is a warning: of a
+/// contradiction the entry that says that there is an image counts, as it does where images are read.
+fn add(reader: &mut FieldReader<'_>, entry: ImageField, all: &mut Vec<ImageField>) {
     let Some(other) = all.iter().find(|other| other.shares_objects(&entry)) else {
         all.push(entry);
-        return true;
+        return;
     };
     let (kind, path) = (&entry.kind, &entry.written);
     let is_same = other.ignored == entry.ignored;
-    let finding = match is_same {
-        true => Diagnostic::warning(
-            "no-effect",
+    let (message, help) = match is_same {
+        true => (
             format!("`{FIELD}` has `{path}` of `{kind}` twice"),
-        )
-        .help("remove one of the two entries"),
-        false => Diagnostic::error(
-            "bad-value",
+            repeated(other, &entry),
+        ),
+        false => (
             format!(
-                "`{FIELD}` says of `{path}` of `{kind}` both that it holds an image and, with `ignore: true`, that it holds none"
+                "`{FIELD}` says of `{path}` of `{kind}` both that it holds an image and, with `ignore: true`, that it holds none: \
+                 the entry without `ignore` counts for the objects that both name"
             ),
-        )
-        .help("remove one of the two entries"),
+            contradicted(other, &entry),
+        ),
     };
-    let finding = finding.at(&entry.location);
-    reader.report(finding.related(&other.location, "also here"));
+    let finding = Diagnostic::warning("no-effect", message).at(&entry.location);
+    reader.report(finding.help(help).related(&other.location, "also here"));
     // The wider of two that say the same decides for both.
-    if is_same && !entry.api_version.ends_with("/*") {
-        return true;
+    if !is_same || entry.api_version.ends_with("/*") {
+        all.push(entry);
     }
-    all.push(entry);
-    is_same
+}
+
+/// Which of two entries that say the same can be removed: the narrower one, as the wider says it of its objects too.
+fn repeated(one: &ImageField, other: &ImageField) -> String {
+    match narrower(one, other) {
+        None => "remove one of the two entries".to_owned(),
+        Some((narrow, wide)) => format!(
+            "remove the entry for `{}`: the one for `{}` includes it",
+            narrow.api_version, wide.api_version
+        ),
+    }
+}
+
+/// What to do about two entries that contradict each other.
+fn contradicted(one: &ImageField, other: &ImageField) -> String {
+    match narrower(one, other) {
+        Some((narrow, wide)) if narrow.ignored => format!(
+            "remove the entry for `{}`, which has no effect; if that version holds no image, write an entry for each other version \
+             in place of the one for `{}`",
+            narrow.api_version, wide.api_version
+        ),
+        Some((narrow, wide)) => format!(
+            "if no version holds an image, remove the entry for `{}`; if only that version holds one, write an entry for each other \
+             version in place of the one for `{}`",
+            narrow.api_version, wide.api_version
+        ),
+        None => "if the field holds an image, remove the entry with `ignore: true`; if it holds none, remove the other one"
+            .to_owned(),
+    }
+}
+
+/// The entry of one version, then the one of every version, where these are such two.
+fn narrower<'e>(
+    one: &'e ImageField,
+    other: &'e ImageField,
+) -> Option<(&'e ImageField, &'e ImageField)> {
+    let is_wide = |entry: &ImageField| entry.api_version.ends_with("/*");
+    match (is_wide(one), is_wide(other)) {
+        (false, true) => Some((one, other)),
+        (true, false) => Some((other, one)),
+        _ => None,
+    }
 }
 
 fn entry(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<ImageField> {

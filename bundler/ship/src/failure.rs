@@ -38,12 +38,15 @@ impl Classified for OutputError {
     fn help(&self) -> Option<String> {
         use std::io::ErrorKind as Kind;
         match self {
-            Self::Io { source, .. } => match source.kind() {
+            Self::Io { doing, source, .. } => match source.kind() {
                 Kind::StorageFull | Kind::QuotaExceeded => Some(
                     "free some space on that file system (`df -h` shows it), or name another folder, and run it again"
                         .to_owned(),
                 ),
-                Kind::ReadOnlyFilesystem | Kind::PermissionDenied => {
+                // What cannot be read or listed may well be writable.
+                Kind::ReadOnlyFilesystem | Kind::PermissionDenied
+                    if matches!(*doing, "create" | "write" | "write in" | "replace") =>
+                {
                     Some("name a folder that you may write to".to_owned())
                 }
                 _ => None,
@@ -303,6 +306,33 @@ impl Classified for DeliverError {
         match self {
             Self::File(error) => Some(error.help()),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use super::{Classified as _, OutputError};
+
+    #[test]
+    fn another_folder_is_proposed_only_where_something_was_to_be_written() {
+        let help = |doing: &'static str| {
+            let error = OutputError::Io {
+                doing,
+                path: PathBuf::from("out"),
+                source: io::ErrorKind::PermissionDenied.into(),
+            };
+            error.help()
+        };
+        for doing in ["create", "write", "write in", "replace"] {
+            let help = help(doing).unwrap_or_default();
+            assert_eq!(help, "name a folder that you may write to", "{doing}");
+        }
+        for doing in ["find", "keep", "list", "look at", "remove", "sync"] {
+            assert_eq!(help(doing), None, "{doing}");
         }
     }
 }

@@ -473,3 +473,6 @@ impl Unsynced {
             .try_for_each(|path| sync(path))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,8 @@ pub(super) struct Patches {
     file: File,
     /// Whether what sites have in zstd is compared by what it holds: not every agent reads such a patch.
     zstd: bool,
+    /// Whether anything was compared so.
+    compared_zstd: bool,
     /// Where each begins, its bytes, and their digest.
     places: BTreeMap<Digest, (u64, u64, Digest)>,
     /// How each blob travels.
@@ -48,16 +50,40 @@ impl Patches {
         Ok(Self {
             file: tempfile::tempfile()?,
             zstd: false,
+            compared_zstd: false,
             places: BTreeMap::new(),
             travels: Vec::new(),
         })
     }
 
-    /// The patches for what sites have not, made of what they have and `old` holds.
+    /// The patches for what sites have not, made of what they have and `old` holds; and with what they were made. Where twins are allowed and none
+    /// came of it, every site that reads patches takes them: they are exact ones then.
     ///
     /// # Errors
     /// When a file cannot be read or written.
     pub(super) fn make(
+        new: &ReadableBundle,
+        old: Option<&ReadableBundle>,
+        has: &dyn Fn(&Blob) -> bool,
+        patching: Patching,
+    ) -> io::Result<(Self, Patching)> {
+        let patches = Self::made(new, old, has, patching)?;
+        if patching != Patching::Twins || patches.has_twin() {
+            return Ok((patches, patching));
+        }
+        let exact = match patches.compared_zstd {
+            true => Self::made(new, old, has, Patching::Exact)?,
+            false => patches,
+        };
+        Ok((exact, Patching::Exact))
+    }
+
+    fn has_twin(&self) -> bool {
+        let mut all = self.travels.iter();
+        all.any(|one| matches!(one.how, How::Twin { .. }))
+    }
+
+    fn made(
         new: &ReadableBundle,
         old: Option<&ReadableBundle>,
         has: &dyn Fn(&Blob) -> bool,
@@ -133,6 +159,8 @@ impl Patches {
             let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
             (made, olds)
         };
+        let is_zstd = |old: &Old| matches!(old.source.view, View::Unpacked(_));
+        self.compared_zstd |= olds.iter().any(is_zstd);
         let is_smaller = |bytes: u64| bytes.div_ceil(BLOCK) < blob.size.div_ceil(BLOCK);
         let Some((bytes, method)) = made.filter(|(bytes, _)| is_smaller(*bytes)) else {
             self.file.set_len(begin)?;

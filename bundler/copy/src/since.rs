@@ -161,7 +161,7 @@ pub fn copy(
         _ => bases.iter().find_map(Has::open),
     };
     let patches = Patches::make(&opened, old.as_ref(), &has, patching);
-    let mut patches = patches.map_err(CopyError::Patches)?;
+    let (mut patches, patching) = patches.map_err(CopyError::Patches)?;
     let named: Vec<_> = bases
         .iter()
         .map(|one| (one.base.clone(), one.blobs.clone()))
@@ -264,7 +264,7 @@ fn of_file(
     Ok(BlobRecord::of(&found.index, digest))
 }
 
-/// `stage-press-7.since5.outhaul`, `stage-press-7.since3and5.outhaul`; with twins `stage-press-7.since5.twins.outhaul`, as both may be needed on
+/// `stage-press-7.since5.outhaul`, `stage-press-7.since3and5.outhaul`; where it has twins `stage-press-7.since5.twins.outhaul`, as both may be needed on
 /// one medium: not every site takes the second.
 fn name(bundle: &str, volume: &Volume, patching: Patching) -> String {
     let stem = bundle.strip_suffix(".outhaul").unwrap_or(bundle);

@@ -97,6 +97,17 @@ fn an_older_bundle_does_not_take_the_place_of_the_last_one_when_a_record_was_cha
     assert!(seen.starts_with("exit code 0"), "{seen}");
 }
 
+#[test]
+fn a_copy_in_which_no_layer_became_a_twin_is_the_one_without_twins() {
+    let fleet = two_streams();
+    let since = ["--cluster-type", "truck", "--since", "1"];
+    let seen = copied(&fleet, &[&since[..], &["--twins"]].concat());
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert_eq!(names(&fleet), ["dev-truck-2.since1.outhaul"]);
+    let seen = copied(&fleet, &since);
+    assert!(seen.contains("there already, read back"), "{seen}");
+}
+
 /// One byte of the last blob in a bundle's file is another one, and the record beside it, which nobody signed, states the file as it is now.
 fn bend(record: &std::path::Path, bundle: &std::path::Path) {
     let before = digest(bundle);

@@ -8,6 +8,8 @@
 
 mod findings;
 mod lists;
+mod place;
+mod pulled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -24,7 +26,9 @@ use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::{RenderedAssignment, RenderedClusterType};
 
-use self::findings::{badly_asked, badly_named, findings, gap_finding, pulled_at_each_start};
+use self::findings::{badly_asked, badly_named, findings, gap_finding};
+use self::place::written;
+use self::pulled::PulledImages;
 use crate::possible::{LooksLikeImages, whole};
 use crate::unread::NotRead;
 
@@ -78,8 +82,8 @@ struct Look<'a> {
     gaps: Vec<(Gap, bool)>,
     unread: NotRead,
     possible: LooksLikeImages,
-    /// Images that travel and are asked for at each start, by the place of the policy that says so.
-    always: BTreeMap<String, (String, Location)>,
+    /// Images that travel and are asked for at each start.
+    always: PulledImages,
     all: Diagnostics,
 }
 
@@ -95,7 +99,7 @@ impl<'a> Look<'a> {
             gaps: Vec::new(),
             unread: NotRead::default(),
             possible: LooksLikeImages::default(),
-            always: BTreeMap::new(),
+            always: PulledImages::default(),
             all: Diagnostics::new(),
         }
     }
@@ -123,13 +127,13 @@ impl<'a> Look<'a> {
             is_certain: transport.is_some() || self.bundled.is_some(),
             delivery,
         };
-        for assignment in group.assignments.values() {
-            self.assignment(&sites, assignment);
+        for (target, assignment) in &group.assignments {
+            self.assignment(&sites, target, assignment);
         }
     }
 
     /// Looks at the rendered files of an assignment, and at the manifests that its workload holds.
-    fn assignment(&mut self, sites: &Sites<'_>, assignment: &RenderedAssignment) {
+    fn assignment(&mut self, sites: &Sites<'_>, target: &str, assignment: &RenderedAssignment) {
         let payload = self.of_payload(sites, assignment);
         let rendered: Vec<_> = assignment
             .files
@@ -156,10 +160,9 @@ impl<'a> Look<'a> {
             self.unread.note(all, carries(&sites.delivery));
         }
         if carries(&sites.delivery) {
-            let rendered = rendered.iter().flat_map(|one| &one.always);
-            for (image, at) in rendered.chain(&payload.followed.always) {
-                let entry = self.always.entry(at.to_string());
-                entry.or_insert_with(|| (image.clone(), at.clone()));
+            self.pulled(sites, (target, assignment), &rendered);
+            for (image, at) in &payload.followed.always {
+                self.always.in_manifests(image, at);
             }
         }
         let (rendered, mut helm) = without_charts(rendered);
@@ -216,6 +219,28 @@ impl<'a> Look<'a> {
         let reported = payload.followed.gaps.iter();
         for gap in reported.filter(|gap| is_reported(gap, is_built, &sites.delivery)) {
             add_gap(gap, sites.is_certain, &mut self.gaps);
+        }
+    }
+
+    /// Notes what the rendered files of an assignment, and those that some of its sites get in their place, ask for at each start.
+    fn pulled(
+        &mut self,
+        sites: &Sites<'_>,
+        (target, assignment): (&str, &RenderedAssignment),
+        rendered: &[OfFile],
+    ) {
+        let files = assignment.overlays.iter().flat_map(|one| &one.files);
+        let overlays: Vec<_> = files
+            .map(|(file, bytes)| OfFile::with(file, bytes, &[]))
+            .collect();
+        let all = rendered.iter().chain(&overlays).flat_map(|one| &one.always);
+        for (image, _) in all {
+            let at = written(
+                self.platform,
+                sites.cluster_type,
+                &Need::Image(image.clone()),
+            );
+            self.always.in_rendered(image, at, (sites.name, target));
         }
     }
 
@@ -297,8 +322,7 @@ impl<'a> Look<'a> {
         let mut all = self.all;
         findings(self.needs, &mut all);
         all.append(self.possible.findings());
-        let always = self.always.into_values();
-        all.extend(always.map(|(image, at)| pulled_at_each_start(&image, &at)));
+        all.extend(self.always.findings());
         all.extend(self.unread.findings(self.bundled.is_some()));
         all.extend(self.gaps.iter().map(gap_finding));
         // One that cannot be asked for is a finding.
@@ -460,25 +484,4 @@ fn of_payload(
         }
         Err(_) => OfPayload::default(),
     }
-}
-
-/// Where a template writes it, when it is there as it is.
-fn written(platform: &Platform, cluster_type: &ClusterType, need: &Need) -> Option<Location> {
-    let text = need.text();
-    let names = [
-        Some(&cluster_type.reconciler),
-        Some(&cluster_type.namespace_service),
-        cluster_type.config_type.as_ref(),
-    ];
-    let templates = names.into_iter().flatten();
-    let templates = templates.filter_map(|name| platform.control_plane.templates.get(&name.value));
-    for manifest in templates.flat_map(|template| &template.manifests) {
-        let file = &manifest.location.file;
-        let within = file.text.get(manifest.location.span.clone())?;
-        if let Some(at) = within.find(text) {
-            let start = manifest.location.span.start + at;
-            return Some(Location::new(file, start..start + text.len()));
-        }
-    }
-    Some(cluster_type.reconciler.location.clone())
 }

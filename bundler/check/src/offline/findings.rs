@@ -79,18 +79,6 @@ pub(super) fn badly_named(
     Some(finding.help(&help))
 }
 
-/// An image that travels and that nodes ask for at each start of a container, wherever the bundle's copy of it is.
-pub(super) fn pulled_at_each_start(image: &str, at: &Location) -> Diagnostic {
-    let message = format!(
-        "each start of this container asks the registry for `{}`, which on site is the site's mirror alone: while the mirror does not answer, \
-         the container does not start, also where the image is on the node",
-        shown_image(image)
-    );
-    Diagnostic::note("pulled-at-each-start", message)
-        .at(at)
-        .help("write `imagePullPolicy: IfNotPresent`, above all where the agent brings images into containerd itself")
-}
-
 pub(super) fn gap_finding((gap, is_certain): &(Gap, bool)) -> Diagnostic {
     match is_certain {
         true => gap.finding(Diagnostic::warning),

@@ -26,8 +26,8 @@ pub(super) struct Looking<'a> {
     known: BTreeSet<(String, usize, String, String)>,
     /// The first that was not kept.
     pub(super) left_out: Option<Location>,
-    /// By file and place: a base is reached as often as it is named.
-    pub(super) always: BTreeMap<(String, usize), (String, Location)>,
+    /// By file, place and image: a base is reached as often as it is named, and one place may stand for several containers.
+    pub(super) always: BTreeMap<(String, usize, String), (String, Location)>,
     pub(super) seen: Seen,
     pub(super) kinds: Kinds,
 }
@@ -73,7 +73,7 @@ impl<'a> Looking<'a> {
         always(file, document, &mut pulled);
         for (image, policy) in pulled {
             let policy = at.cloned().unwrap_or(policy);
-            let key = (policy.file.name.clone(), policy.span.start);
+            let key = (policy.file.name.clone(), policy.span.start, image.clone());
             self.always.entry(key).or_insert((image, policy));
         }
         fields::add_kinds(document, self.fields, &mut self.kinds);

@@ -283,12 +283,18 @@ fn fields_with_images_that_contradict_or_repeat_each_other_are_named() {
         (
             [entry("v1", ""), entry("*", "")],
             "twice",
-            ["remove the entry for `press.example/v1`", "`press.example/*` includes it"],
+            [
+                "remove the entry for `press.example/v1`",
+                "`press.example/*` includes it",
+            ],
         ),
         (
             [entry("*", ""), entry("v1", "")],
             "twice",
-            ["remove the entry for `press.example/v1`", "`press.example/*` includes it"],
+            [
+                "remove the entry for `press.example/v1`",
+                "`press.example/*` includes it",
+            ],
         ),
         (
             [entry("v1", ""), entry("v1", ignored)],
@@ -298,12 +304,18 @@ fn fields_with_images_that_contradict_or_repeat_each_other_are_named() {
         (
             [entry("v1", ""), entry("*", ignored)],
             "the entry without `ignore` counts",
-            ["if no version holds an image, remove the entry for `press.example/v1`", ""],
+            [
+                "if no version holds an image, remove the entry for `press.example/v1`",
+                "",
+            ],
         ),
         (
             [entry("v1", ignored), entry("*", "")],
             "the entry without `ignore` counts",
-            ["remove the entry for `press.example/v1`, which has no effect", ""],
+            [
+                "remove the entry for `press.example/v1`, which has no effect",
+                "",
+            ],
         ),
     ] {
         let found = all(&entries);

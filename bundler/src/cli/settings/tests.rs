@@ -220,10 +220,7 @@ fn a_variable_that_cannot_be_used_is_named_with_the_way_out() {
     place.variables = vec![("OUTHAUL_HUB", "hub.example:x")];
     let failure = place.complete("outhaul promote --to a").unwrap_err();
     let said = format!("{failure:?}");
-    for part in [
-        "the variable OUTHAUL_HUB: ",
-        "correct or unset OUTHAUL_HUB",
-    ] {
+    for part in ["the variable OUTHAUL_HUB: ", "correct or unset OUTHAUL_HUB"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let typed = "outhaul promote --to a --hub https://hub.example";

@@ -25,7 +25,10 @@ fn an_error_in_the_temporary_folder_names_the_path_that_was_to_be_made() {
         ("/out/there.yaml", "/out/there.yaml"),
     ] {
         let error = io_error("write", Path::new(path))(io::ErrorKind::StorageFull.into());
-        let OutputError::Io { doing, path: at, .. } = swap.in_place(error, staged) else {
+        let OutputError::Io {
+            doing, path: at, ..
+        } = swap.in_place(error, staged)
+        else {
             panic!("another error for {path}");
         };
         // As text: paths with and without a `/` at their end are equal.

@@ -51,6 +51,7 @@ mod runner {
     pub mod projects;
     pub mod promotion;
     pub mod promotion_hooks;
+    pub mod pulled;
     pub mod records;
     pub mod replay;
     pub mod repositories;

@@ -245,32 +245,6 @@ fn images_that_no_bundle_brings() {
 }
 
 #[test]
-fn images_that_are_pulled_at_each_start() {
-    let made = InitFixture::with(&["--reconciler", "flux-git"]);
-    made.edit(
-        "hello",
-        "manifests/dev/deployment.yaml",
-        "hello:1.0.0\n",
-        "hello:1.0.0\n          imagePullPolicy: Always\n",
-    );
-    let pod = "    - |\n      apiVersion: v1\n      kind: Pod\n      metadata: {name: log}\n      spec:\n        containers:\n          \
-               - {name: log, image: 'registry.example.org/log:2', imagePullPolicy: Always}\n";
-    let first = "  manifests:\n";
-    let all = format!("{first}{pod}");
-    made.edit("main", "templates/namespace.yaml", first, &all);
-    let edge = fs::read_to_string(made.cp().join("cluster-types/edge.yaml")).unwrap();
-    let oven = edge.replace("name: edge", "name: oven");
-    made.write("dev", "cluster-types/oven.yaml", &oven);
-    made.edit(
-        "dev",
-        "delivery/images.yaml",
-        "images: reference",
-        "images: carry",
-    );
-    snapshot!(made.check(&[]));
-}
-
-#[test]
 fn sources_that_no_bundle_brings() {
     let made = InitFixture::with(&["--reconciler", "flux-git"]);
     made.edit(

@@ -87,17 +87,19 @@ pub enum PromoteError {
     /// The outcome of a hook that is a check of the policy is not on record at the hub.
     #[error(
         "hook `{hook}` {result}, and its outcome was not put on record at the hub, which the promotion policy asks for: {why}; `{environment}` \
-         stays where it is\nhelp: name a file with a token of scope `check` in `$OUTHAUL_HUB_TOKEN_FILE`, and promote again"
+         stays where it is\nhelp: {help}"
     )]
     HookNotStated {
         /// The environment that was to be moved.
         environment: String,
         /// The hook.
         hook: String,
-        /// What came of it.
-        result: &'static str,
+        /// What came of it, with what it reported.
+        result: String,
         /// Why not.
         why: String,
+        /// What to do.
+        help: &'static str,
         /// The kind of that failure.
         class: FailureClass,
     },

@@ -28,21 +28,31 @@ pub const FORMAT: &str = "outhaul.dev/promotion-hook/v1";
 
 /// How long a hook that failed for a commit is not asked about it again by who follows the chain.
 const AGAIN: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_secs(3600);
 
-/// Programs by the name of their hook, and which of them failed for which step: who looks at the chain again and again
-/// runs a hook once for each commit, and once more after a while.
+/// Programs by the name of their hook, and what came of them for which step: who looks at the chain again and again runs a hook once
+/// for each commit, and once more after a while.
 #[derive(Debug, Clone, Default)]
 pub struct HookPrograms {
     programs: Programs,
-    failed: Arc<Mutex<BTreeMap<FailedStep, (Instant, String)>>>,
+    done: Arc<Mutex<BTreeMap<HookOfStep, LastRun>>>,
 }
 
-/// A hook and the step that it failed.
+/// A hook and the step that it was run for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct FailedStep {
+struct HookOfStep {
     hook: String,
     to: String,
     commit: String,
+}
+
+/// What came of a hook when it was run last.
+#[derive(Debug, Clone)]
+struct LastRun {
+    at: Instant,
+    done: HookRun,
+    /// Whether all that is to be put on record of it is.
+    is_stated: bool,
 }
 
 /// What was given is not a `NAME=PROGRAM`.
@@ -145,6 +155,50 @@ impl HookStep<'_> {
             && decision.reasons.len() == unmet().count()
     }
 
+    /// What to say where a hook passed for this commit, its outcome is on record, and the gate stays closed for want of it: running the
+    /// hook again would add an outcome, and change nothing. `None` where a hook that would open the gate is still to be run.
+    pub fn not_counted(&self, decision: &Decision) -> Option<String> {
+        let checks = self.policy.rules.checks.iter().filter(|check| {
+            let mut rules = decision.rules.iter();
+            rules.any(|rule| !rule.met && rule.rule == check.rule())
+        });
+        let hooks: Vec<&PromotionHook> = checks
+            .flat_map(|check| {
+                self.policy
+                    .hooks
+                    .before
+                    .iter()
+                    .filter(|hook| is_of(check, hook))
+            })
+            .collect();
+        if hooks.is_empty() || !hooks.iter().all(|hook| self.has_passed(hook)) {
+            return None;
+        }
+        let named: Vec<String> = hooks
+            .iter()
+            .map(|hook| format!("`{}`", hook.name.value))
+            .collect();
+        let named = named.join(", ");
+        Some(format!(
+            "of hook {named} it is on record that it passed for this commit, and the gate does not count it: see `by` of the check in the \
+             promotion policy, and by whom the outcome is (`outhaul-hub approvals --all`); it is not run again for this commit before `outhaul \
+             promote` is started again"
+        ))
+    }
+
+    /// Whether a hook passed, its outcome is on record, and is not older than the check allows.
+    fn has_passed(&self, hook: &PromotionHook) -> bool {
+        let Some(last) = self.last(hook) else {
+            return false;
+        };
+        let mut checks = self.policy.rules.checks.iter();
+        let hours = checks
+            .find(|check| is_of(check, hook))
+            .and_then(|check| check.max_age_hours);
+        let is_old = hours.is_some_and(|hours| last.at.elapsed() >= HOUR.saturating_mul(hours));
+        last.is_stated && last.done.result == HookResult::Passed && !is_old
+    }
+
     /// Puts the outcome of a hook on record where the policy asks for a check of its name.
     fn state(&self, hook: &PromotionHook, done: &HookRun) -> Result<(), PromoteError> {
         let mut checks = self.policy.rules.checks.iter();
@@ -171,16 +225,35 @@ impl HookStep<'_> {
         let body = json!(sent).to_string().into_bytes();
         let sent = hub.send(path::CHECKS, body);
         sent.map(drop)
-            .map_err(|error: GateError| PromoteError::HookNotStated {
-                environment: self.policy.to.value.clone(),
-                hook: hook.name.value.clone(),
-                result: match done.result {
-                    HookResult::Passed => "passed",
-                    _ => "failed",
-                },
-                why: error_chain(&error),
-                class: error.class(),
-            })
+            .map_err(|error| self.not_stated(done, &error))
+    }
+
+    /// That the outcome of a hook is not on record, and why.
+    fn not_stated(&self, done: &HookRun, error: &GateError) -> PromoteError {
+        let help = match error {
+            GateError::NoToken | GateError::Token(_) => {
+                "name a file with a token of scopes `record` and `check` in `$OUTHAUL_HUB_TOKEN_FILE` (`outhaul-hub token create NAME \
+                 --scope record --scope check` on the hub's machine makes one), and promote again"
+            }
+            GateError::Refused { .. } => {
+                "do what the hub says, and promote again; the token in `$OUTHAUL_HUB_TOKEN_FILE` needs the scopes `record` and `check`"
+            }
+            _ => {
+                "see that the hub runs and can be reached, and promote again: what is on record already is kept"
+            }
+        };
+        PromoteError::HookNotStated {
+            environment: self.policy.to.value.clone(),
+            hook: done.hook.clone(),
+            result: match (done.result, done.message.as_str()) {
+                (HookResult::Passed, "") => "passed".to_owned(),
+                (HookResult::Passed, text) => format!("passed ({text})"),
+                (_, text) => format!("failed ({text})"),
+            },
+            why: error_chain(error),
+            help,
+            class: error.class(),
+        }
     }
 
     /// Refuses a step with hooks for which no program was named: all of them at once, before anything is run.
@@ -235,44 +308,60 @@ impl HookStep<'_> {
         Ok(runs)
     }
 
-    /// Runs a hook before the move, unless it failed for this commit a short time ago.
+    /// Runs a hook before the move, unless it failed for this commit a short time ago, its outcome is still to be put on record, or it
+    /// passed and the gate is closed for want of others.
     fn run_once(
         &self,
         hook: &PromotionHook,
         decision: Option<&Decision>,
     ) -> Result<HookRun, PromoteError> {
-        let step = FailedStep {
+        let is_closed = decision.is_some_and(|one| one.verdict == GateVerdict::Closed);
+        let counts = |last: &LastRun| match last.done.result {
+            HookResult::Passed if last.is_stated => is_closed && self.has_passed(hook),
+            _ => last.at.elapsed() < AGAIN,
+        };
+        let last = self.last(hook).filter(counts).unwrap_or_else(|| LastRun {
+            done: self.run(hook, (HookPhase::Before, None), decision),
+            at: Instant::now(),
+            is_stated: false,
+        });
+        // What came of it is known from here on, also where the hub cannot be told.
+        self.remember(hook, last.clone());
+        if !last.is_stated {
+            self.state(hook, &last.done)?;
+            self.remember(
+                hook,
+                LastRun {
+                    is_stated: true,
+                    ..last.clone()
+                },
+            );
+        }
+        Ok(last.done)
+    }
+
+    fn key(&self, hook: &PromotionHook) -> HookOfStep {
+        HookOfStep {
             hook: hook.name.value.clone(),
             to: self.policy.to.value.clone(),
             commit: self.commit.to_owned(),
-        };
-        let known = || {
-            self.programs
-                .failed
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        let recent = known()
-            .get(&step)
-            .cloned()
-            .filter(|(at, _)| at.elapsed() < AGAIN);
-        if let Some((_, message)) = recent {
-            return Ok(HookRun {
-                hook: step.hook,
-                moment: HookPhase::Before,
-                result: HookResult::Failed,
-                message,
-            });
         }
-        let done = self.run(hook, (HookPhase::Before, None), decision);
-        self.state(hook, &done)?;
-        let mut known = known();
-        known.retain(|other, _| other.to != step.to || other.commit == step.commit);
-        match done.result {
-            HookResult::Failed => drop(known.insert(step, (Instant::now(), done.message.clone()))),
-            HookResult::Passed | HookResult::NotRun => drop(known.remove(&step)),
-        }
-        Ok(done)
+    }
+
+    /// What came of a hook when it was run last for this commit.
+    fn last(&self, hook: &PromotionHook) -> Option<LastRun> {
+        let known = self.programs.done.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        known.get(&self.key(hook)).cloned()
+    }
+
+    /// Remembers it, and forgets what was of other commits.
+    fn remember(&self, hook: &PromotionHook, last: LastRun) {
+        let key = self.key(hook);
+        let known = self.programs.done.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.retain(|other, _| other.to != key.to || other.commit == key.commit);
+        known.insert(key, last);
     }
 
     /// Runs the hooks for an environment that was moved by the commit `made` on its branch: all of them.
@@ -332,3 +421,6 @@ fn not_run(hook: &PromotionHook, moment: HookPhase, why: &str) -> HookRun {
         message: why.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

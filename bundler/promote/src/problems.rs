@@ -36,8 +36,10 @@ pub fn problems(request: &LoadRequest) -> Diagnostics {
         }
         Err(_) => Diagnostics::new(),
     };
-    // What cannot be read here cannot be read by whoever loads the environment either.
-    findings.append(unread_policies::of(&opened).unwrap_or_default());
+    match unread_policies::of(&opened) {
+        Ok(found) => findings.append(found),
+        Err(error) => findings.push(unread_policies::not_looked_at(&error)),
+    }
     findings
 }
 

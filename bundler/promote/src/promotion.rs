@@ -90,22 +90,33 @@ pub(super) enum StepResult {
     },
 }
 
-/// What the gate decides; where only outcomes of checks are missing that hooks of the step state, they are run and the gate is asked again.
-pub(super) fn decided(
-    step: Option<&HookStep<'_>>,
-    from: &str,
-    ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
-) -> Result<(Box<Decision>, Option<Vec<HookRun>>), PromoteError> {
-    let decision = Box::new(ask(from)?);
-    let Some(step) = step.filter(|step| step.would_open(&decision)) else {
-        return Ok((decision, None));
-    };
-    step.check()?;
-    let runs = step.before(Some(&decision))?;
-    Ok((Box::new(ask(from)?), Some(runs)))
-}
-
 impl Chain<'_> {
+    /// What the gate decides; where only outcomes of checks are missing that hooks of the step state, they are run and the gate is asked
+    /// again. What else refuses the step is looked at before a hook is run.
+    pub(super) fn decided(
+        &self,
+        link: &Link,
+        step: Option<&HookStep<'_>>,
+        from: &str,
+        ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
+    ) -> Result<(Box<Decision>, Option<Vec<HookRun>>), PromoteError> {
+        let mut decision = Box::new(ask(from)?);
+        let Some(step) = step.filter(|step| step.would_open(&decision)) else {
+            return Ok((decision, None));
+        };
+        self.refuse_unseen_path(link, from)?;
+        step.check()?;
+        let mut runs = None;
+        if step.not_counted(&decision).is_none() {
+            runs = Some(step.before(Some(&decision))?);
+            decision = Box::new(ask(from)?);
+        }
+        if step.would_open(&decision) {
+            decision.notes.extend(step.not_counted(&decision));
+        }
+        Ok((decision, runs))
+    }
+
     /// Moves an environment, when everything allows it.
     ///
     /// # Errors
@@ -148,6 +159,20 @@ impl Chain<'_> {
             commit: &commit,
             hub: asked.hub,
         });
+        // Where it is, and whether it goes forward, before anything is run for it.
+        let is_first = asked.past_gate.is_none() && from.is_none();
+        let mut is_done = false;
+        if link.is_at(&commit) {
+            match self.unrecorded(&link, &commit, is_first)? {
+                Some(lineage) if !asked.backwards => {
+                    self.refuse_moved_there(&link, &commit, lineage)?;
+                }
+                Some(_) => {}
+                None => is_done = true,
+            }
+        } else if !asked.backwards {
+            self.refuse_backwards(&link, &commit)?;
+        }
         let mut ran = None;
         let ask = |from: &str| {
             let hub = asked.hub.as_ref().ok_or_else(|| PromoteError::NoHub {
@@ -170,7 +195,8 @@ impl Chain<'_> {
             (Some(given), _) => Basis::Override(given.clone()),
             (None, None) => Basis::First,
             (None, Some(from)) => {
-                let (decision, runs) = decided(hooks.as_ref(), &from, &ask)?;
+                let step = hooks.as_ref().filter(|_| !is_done);
+                let (decision, runs) = self.decided(&link, step, &from, &ask)?;
                 ran = runs;
                 if decision.verdict != GateVerdict::Open {
                     return Ok(Promoted::Closed {
@@ -182,16 +208,9 @@ impl Chain<'_> {
                 Basis::Open { from, decision }
             }
         };
-        if link.is_at(&commit) {
-            let Some(lineage) = self.unrecorded(&link, &commit, &basis)? else {
-                self.loads(&link, &commit)?;
-                return Ok(Promoted::Already { commit, basis });
-            };
-            if !asked.backwards {
-                self.refuse_moved_there(&link, &commit, lineage)?;
-            }
-        } else if !asked.backwards {
-            self.refuse_backwards(&link, &commit)?;
+        if is_done {
+            self.loads(&link, &commit)?;
+            return Ok(Promoted::Already { commit, basis });
         }
         let (basis, made) = self.make(&link, &commit, (basis, hooks, ran), &ask)?;
         Ok(match made {
@@ -335,9 +354,9 @@ impl Chain<'_> {
         &self,
         link: &Link,
         commit: &str,
-        basis: &Basis,
+        is_first: bool,
     ) -> Result<Option<Lineage>, PromoteError> {
-        if *basis == Basis::First {
+        if is_first {
             return Ok(None);
         }
         let lineage = self.lineage(link, commit)?;

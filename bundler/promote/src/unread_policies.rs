@@ -2,10 +2,13 @@
 //!
 //! What comes in: the branch that lists the environments. What goes out: an error at each promotion policy outside the
 //! folder of the list, or in a file of another ending: a step would be decided by the default rules, and whoever wrote the policy would
-//! not know. Files that `.sourceignore` lists are left out on purpose. It reads no other branch and changes nothing.
+//! not know. Files that `.sourceignore` lists are left out on purpose, and so are those that are larger than a control plane's may be. It reads no other branch and changes nothing.
 
+use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::error_text::error_chain;
 use super::{ENVIRONMENTS, PromoteError};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::{self, Object};
@@ -46,6 +49,16 @@ fn reason(path: &str) -> Option<Reason> {
     }
 }
 
+/// That nobody can say whether policies lie where none is read.
+pub(super) fn not_looked_at(error: &PromoteError) -> Diagnostic {
+    let message = format!(
+        "whether promotion policies lie where none is read is not known: {}",
+        error_chain(error)
+    );
+    Diagnostic::error(CODE, message)
+        .help("see that each file of the branch that lists the environments can be read, or list it in `.sourceignore`")
+}
+
 /// An error for each promotion policy of the branch that is not read.
 ///
 /// # Errors
@@ -61,8 +74,22 @@ pub(super) fn of(opened: &OpenedSource) -> Result<Diagnostics, PromoteError> {
         Some(Reason::Folder) => !ignore.ignores(path),
         reason => reason.is_some(),
     };
-    opened.each::<SourceError>("", &wanted, &TreeLimits::YAML, &mut |file| {
-        let text = String::from_utf8_lossy(&file.bytes);
+    opened.each_streamed::<SourceError>("", &wanted, &TreeLimits::PAYLOAD, &mut |file| {
+        let mut bytes = Vec::new();
+        let most = TreeLimits::YAML.max_file_bytes;
+        let read = file
+            .content
+            .take(most.saturating_add(1))
+            .read_to_end(&mut bytes);
+        read.map_err(|error| SourceError::Unreadable {
+            path: PathBuf::from(&file.path),
+            error,
+        })?;
+        // Nobody writes a policy of that size, and data in the repository keeps nobody from promoting.
+        if bytes.len() as u64 > most {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&bytes);
         if let Some(reason) = reason(&file.path).filter(|_| text.contains(KIND)) {
             let source = SourceFile {
                 name: opened.file_name(&file.path),
@@ -171,6 +198,18 @@ mod tests {
         ] {
             assert_eq!(found(path, POLICY), Vec::<String>::new(), "{path}");
         }
+    }
+
+    #[test]
+    fn a_file_larger_than_a_control_planes_may_be_keeps_no_other_from_being_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let most = usize::try_from(TreeLimits::YAML.max_file_bytes).unwrap();
+        std::fs::write(folder.path().join("a.json"), vec![b' '; most + 1]).unwrap();
+        std::fs::write(folder.path().join("p.yaml"), POLICY).unwrap();
+        let opened = outhaul_git::source::open_plain(folder.path(), "", None).unwrap();
+        let findings = of(&opened).unwrap();
+        assert_eq!(findings.iter().count(), 1, "{}", findings.render(false));
+        assert!(findings.render(false).contains("p.yaml"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use super::direction::{Direction, refuse};
 use super::error_text::with_help;
 use super::hooks::{HookPrograms, HookResult, HookRun, HookStep};
-use super::promotion::{StepResult, decided};
+use super::promotion::StepResult;
 use super::record::{self, Basis, Recorded};
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError, StepMove};
 use outhaul_control::model::PromotionPolicy;
@@ -335,7 +335,7 @@ fn step(
             commit: &pinned,
             hub: Some(*hub),
         };
-        let (decision, ran) = decided(Some(&hooks), from, &ask)?;
+        let (decision, ran) = chain.decided(&link, Some(&hooks), from, &ask)?;
         if decision.verdict != GateVerdict::Open {
             return Ok(closed(&decision));
         }

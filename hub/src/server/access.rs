@@ -111,8 +111,16 @@ impl Visitor {
         } else {
             " or admin"
         };
+        // `outhaul promote` states outcomes and asks the gate with one token, and `check` alone asks none.
+        let and_record = match scope {
+            Scope::Check => {
+                "; for `outhaul promote`, which asks the gate with the same token, `--scope record --scope check`"
+            }
+            _ => "",
+        };
         let text = format!(
-            "who {doing} needs a token of scope {scope}{or_admin}: `outhaul-hub token create NAME --scope {scope}` on the hub's machine makes one"
+            "who {doing} needs a token of scope {scope}{or_admin}: `outhaul-hub token create NAME --scope {scope}` on the hub's machine makes \
+             one{and_record}"
         );
         Err(Problem::new(StatusCode::FORBIDDEN, text))
     }

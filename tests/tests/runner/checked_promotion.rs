@@ -17,7 +17,6 @@ const POLICY: &str = "apiVersion: outhaul.dev/v1alpha1\nkind: PromotionPolicy\nm
 struct Centre {
     fixture: SystemFixture,
     hub: Hub,
-    token: String,
 }
 
 impl Centre {
@@ -29,26 +28,27 @@ impl Centre {
         fixture.on_branch(PLANE, "main", |folder| {
             fs::write(folder.join(".environments/policy.yaml"), POLICY).unwrap();
         });
-        let hub = fixture.serve();
+        let hub = fixture.serve_closed();
         let promote = ["promote", "--control-plane", PLANE, "--to", "dev"];
         fixture.run("outhaul", 0, &promote);
         fixture.site("edge-1", "dev", "edge");
         fixture.bundle("dev");
         fixture.carry("edge-1");
         fixture.home("edge-1");
-        let create = [
-            "token", "create", "centre", "--scope", "check", "--state", "hub", "--output", "json",
+        Self { fixture, hub }
+    }
+
+    /// The file with a token of these scopes.
+    fn token(&self, name: &str, scopes: &[&str]) -> String {
+        let mut create = vec![
+            "token", "create", name, "--state", "hub", "--output", "json",
         ];
-        let made = fixture.run("outhaul-hub", 0, &create);
-        let file = fixture.path("centre.token");
+        create.extend(scopes.iter().flat_map(|scope| ["--scope", *scope]));
+        let made = self.fixture.run("outhaul-hub", 0, &create);
+        let file = self.fixture.path(&format!("{name}.token"));
         fs::write(&file, result(&made.stdout)["token"].as_str().unwrap()).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let token = file.to_str().unwrap().to_owned();
-        Self {
-            fixture,
-            hub,
-            token,
-        }
+        file.to_str().unwrap().to_owned()
     }
 
     /// A program of the hook that ends with this code.
@@ -61,21 +61,29 @@ impl Centre {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn to_stage(&self, code: i32, has_token: bool) -> Ran {
+    fn to_stage(&self, code: i32, token: &str, more: &[&str]) -> Ran {
         let mut command = self.fixture.command(&program("outhaul").unwrap());
         let promote = ["promote", "--control-plane", PLANE, "--to", "stage"];
         let hook = format!("scan={}", self.fixture.path("scan.sh").display());
         command
             .args(promote)
             .args(["--hub", &self.hub.url, "--hook", &hook]);
-        if has_token {
-            command.env("OUTHAUL_HUB_TOKEN_FILE", &self.token);
-        }
+        command.args(more).env("OUTHAUL_HUB_TOKEN_FILE", token);
         run_expecting(&mut command, code).unwrap()
     }
 
     fn stage(&self) -> String {
         self.fixture.git(PLANE, &["rev-parse", "stage"])
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.fixture.path(name)
+    }
+
+    /// How often the hook was run.
+    fn scans(&self) -> usize {
+        let scans = fs::read_to_string(self.path("scans")).unwrap();
+        scans.lines().count()
     }
 
     /// The outcomes on record, as the hub lists them.
@@ -89,13 +97,21 @@ impl Centre {
 fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
     let made = Centre::new();
     let stage = made.stage();
-    // Without a token nobody stated it.
+    let centre = made.token("centre", &["record", "check"]);
     made.scanner(0);
-    let seen = made.to_stage(2, false).stderr;
+    // A token of scope `check` alone asks no gate: nothing is run.
+    let check = made.token("checker", &["check"]);
+    let seen = made.to_stage(3, &check, &[]).stderr;
+    assert!(seen.contains("403"), "{seen}");
+    assert!(!made.path("scans").exists());
+    // One that may ask and not state: nobody stated it.
+    let asks = made.token("asker", &["record"]);
+    let seen = made.to_stage(2, &asks, &[]).stderr;
     for words in [
-        "hook `scan` passed, and its outcome was not put on record at the hub",
-        "token of scope `check`",
+        "hook `scan` passed (3 images scanned), and its outcome was not put on record at the hub",
+        "`--scope record --scope check`",
         "`stage` stays where it is",
+        "needs the scopes `record` and `check`",
     ] {
         assert!(seen.contains(words), "{words}: {seen}");
     }
@@ -103,7 +119,7 @@ fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
     assert!(!made.outcomes().contains("scan"), "{}", made.outcomes());
     // One that failed is on record, and keeps it.
     made.scanner(3);
-    let seen = made.to_stage(1, true).stderr;
+    let seen = made.to_stage(1, &centre, &[]).stderr;
     assert!(seen.contains("hook `scan` failed"), "{seen}");
     assert_eq!(made.stage(), stage);
     let listed = made.outcomes();
@@ -111,16 +127,23 @@ fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
         listed.contains("scan") && listed.contains("failed"),
         "{listed}"
     );
-    // One that passed opens the gate, and was run once for it.
+    // Of another token than the policy names it is on record, and does not count.
     made.scanner(0);
-    fs::remove_file(made.fixture.path("scans")).unwrap();
-    let seen = made.to_stage(0, true).stderr;
+    let other = made.token("other", &["record", "check"]);
+    let seen = made.to_stage(1, &other, &[]).stderr;
+    assert!(
+        seen.contains("of hook `scan` it is on record that it passed for this commit"),
+        "{seen}"
+    );
+    assert_eq!(made.stage(), stage);
+    // One that passed opens the gate, and was run once for it.
+    fs::remove_file(made.path("scans")).unwrap();
+    let seen = made.to_stage(0, &centre, &[]).stderr;
     assert!(
         seen.contains("`stage` moved to") && seen.contains("hook `scan` (before): passed"),
         "{seen}"
     );
-    let scans = fs::read_to_string(made.fixture.path("scans")).unwrap();
-    assert_eq!(scans.lines().count(), 1);
+    assert_eq!(made.scans(), 1);
     assert_ne!(made.stage(), stage);
     let listed = made.outcomes();
     assert!(
@@ -134,4 +157,14 @@ fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
         message.contains("- edge-1: report ") && message.contains("- hook `scan` (before): passed"),
         "{message}"
     );
+    // Back is refused before anything is run or stated for that commit.
+    let stage = made.stage();
+    let older = made.fixture.git(PLANE, &["rev-parse", "main~1"]);
+    let outcomes = made.outcomes();
+    let seen = made
+        .to_stage(1, &centre, &["--commit", older.trim()])
+        .stderr;
+    assert!(seen.contains("this would promote backwards"), "{seen}");
+    assert_eq!(made.scans(), 1);
+    assert_eq!((made.stage(), made.outcomes()), (stage, outcomes));
 }

@@ -1,8 +1,10 @@
 //! Rules on record of a step with the real program: they are made looser by a person who gives name and reason, and no record of them keeps
 //! other questions from being asked.
 
+use crate::access::token;
 use crate::gate_rules::{report, rule, world};
-use crate::program::{Hub, code, stderr};
+use crate::http::exchange;
+use crate::program::{Hub, Server, code, stderr};
 use outhaul_bundle::report::ComplianceStatus as C;
 use outhaul_test_kit::plain::NEW;
 use serde_json::{Value, json};
@@ -136,4 +138,58 @@ fn beside_steps_on_record_rules_without_one_are_refused_with_the_true_reason() {
         refused == 2 && said.contains("to `prod`, `stage`") && said.contains("`--to`"),
         "{said}"
     );
+}
+
+/// A question of a pipeline, percent-encoded: the answer.
+fn over_http(server: &Server, token: &str, more: &str) -> Value {
+    let path = format!("/api/v1/gate?environment=dev&commit={NEW}{more}");
+    let head = format!("Authorization: Bearer {token}\r\n");
+    let stream = std::net::TcpStream::connect(server.address()).unwrap();
+    let (status, text) = exchange(stream, &format!("GET {path}"), &head, b"");
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_question_of_a_pipeline_records_the_rules_of_its_step_and_not_those_of_each() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let record = token(&hub, "ci", "record");
+    let server = hub.serve(&[]);
+    let two = r#"{"min_sites": 2}"#;
+    assert_eq!(ask(&hub, &["--rules", two, "--record"]).0, 1);
+    let one = "&to=stage&rules=%7B%22min_sites%22%3A1%7D";
+    let answer = over_http(&server, &record, one);
+    assert_eq!(answer["verdict"], "closed", "{answer}");
+    let said = answer["rules_on_record"].as_str().unwrap();
+    assert!(said.contains("min_sites"), "{said}");
+    // Those of each step are made looser: nothing of them is left at the step.
+    let looser = ["--rules", r#"{"min_sites": 1}"#, "--record"];
+    assert_eq!(ask(&hub, &[&looser[..], &WHO].concat()).0, 0);
+    let answer = over_http(&server, &record, one);
+    assert_eq!(answer["verdict"], "open", "{answer}");
+    // What is on record of the step itself still counts.
+    let three = "&to=stage&rules=%7B%22min_sites%22%3A3%7D";
+    assert_eq!(over_http(&server, &record, three)["verdict"], "closed");
+    assert_eq!(over_http(&server, &record, one)["verdict"], "closed");
+}
+
+#[test]
+fn a_pipeline_that_names_no_step_beside_steps_on_record_is_answered_and_told() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let record = token(&hub, "ci", "record");
+    let server = hub.serve(&[]);
+    let to = ["--to", "stage", "--rules", "{}", "--record"];
+    assert_eq!(ask(&hub, &to).0, 0);
+    let answer = over_http(&server, &record, "&rules=%7B%22min_sites%22%3A2%7D");
+    assert_eq!(answer["verdict"], "closed", "{answer}");
+    let said = answer["rules_on_record"].as_str().unwrap();
+    assert!(
+        said.contains(
+            "are not put on record: rules are on record for the steps from `dev` to `stage`"
+        ),
+        "{said}"
+    );
+    assert_eq!(ask(&hub, &to[..2]).0, 0, "they are not on record");
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use outhaul_bundle::Digest;
-use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::plain::{NEW, OLD};
 use serde_json::{Value, json};
 
 use crate::gate_rules::gate;
 use crate::http::plain as get;
 use crate::program::{Hub, code, stderr};
 use crate::webhooks::{
-    COUNTS, OBJECT, event, flux_site, forge_of, post, record, send, signed, standing, up, well,
-    world,
+    COUNTS, OBJECT, draft, event, flux_site, forge_of, post, record, send, signed, standing, up,
+    well, world,
 };
 
 /// Registers `store-7` of Flux, with `more` words.
@@ -165,6 +165,12 @@ fn attack_a_record_that_is_not_of_the_signed_bundle_confirms_nothing() {
         let secret = flux_site(&hub, &site, &record);
         let (status, answer) = send(&server, &site, &secret, &well(&site, 5));
         assert_eq!((status, &answer["state"]), (200, &json!(state)), "{answer}");
+        // The next event is answered the same, of what is remembered.
+        let next = send(&server, &site, &secret, &well(&site, 4)).1;
+        assert_eq!(
+            (&next["state"], &next["message"]),
+            (&answer["state"], &answer["message"])
+        );
         let message = answer["message"].as_str().unwrap();
         assert!(
             message.contains(says) && !message.contains('\u{1b}'),
@@ -181,6 +187,29 @@ fn attack_a_record_that_is_not_of_the_signed_bundle_confirms_nothing() {
     let (_, answer) = send(&server, "store-7", &secret, &well("store-7", 5));
     assert_eq!(answer["state"], "synced", "{answer}");
     assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "confirmed");
+}
+
+#[test]
+fn a_bundle_that_comes_later_counts_with_the_next_event() {
+    let (hub, centre, _) = world(&[]);
+    let mut of_old = record();
+    of_old["snapshot"]["base"]["commit"] = json!(OLD);
+    let of_old = forge_of(&of_old, Arc::new(AtomicBool::new(true)));
+    let secret = flux_site(&hub, "store-7", &of_old);
+    let server = hub.serve(&[]);
+    for ago in [9, 8] {
+        let answer = send(&server, "store-7", &secret, &well("store-7", ago)).1;
+        let message = answer["message"].as_str().unwrap();
+        assert_eq!(answer["state"], "in_progress", "{answer}");
+        assert!(
+            message.contains("no bundle of base 111111111111"),
+            "{answer}"
+        );
+    }
+    let bundle = centre.publish(&draft().base(OLD));
+    hub.json(&["import", bundle.to_str().unwrap()]);
+    let answer = send(&server, "store-7", &secret, &well("store-7", 7)).1;
+    assert_eq!(answer["state"], "synced", "{answer}");
 }
 
 #[test]

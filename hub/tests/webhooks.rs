@@ -27,7 +27,7 @@ pub const COUNTS: &str = r#"{"webhook_evidence": true}"#;
 pub const OBJECT: &str = "Kustomization/flux-system/platform";
 
 /// Bundle 1, with files.
-fn draft() -> Draft {
+pub fn draft() -> Draft {
     let load = |name: &str| Load::new(name).file("manifest.yaml", format!("name: {name}\n"));
     Draft::new([load("camera-functional"), load("maps-uat")]).base(NEW)
 }
@@ -230,14 +230,17 @@ fn one_gate_over_an_agent_and_a_webhook_counts_the_second_only_where_a_rule_says
     let kinds: Vec<_> = evidence.iter().map(|one| one["webhook"].as_str()).collect();
     assert_eq!(kinds, [None, Some("flux")], "{decision}");
     let asked = ["gate", "--environment", "dev", "--commit", NEW];
-    let said = stderr(&hub.run(&[&asked[..], &["--rules", "{}"]].concat()));
-    assert!(
-        said.contains("do not let webhooks count: put `webhookEvidence: counts`"),
-        "{said}"
-    );
+    // Rules that are only tried out are not those on record.
+    let tried = stderr(&hub.run(&[&asked[..], &["--rules", "{}"]].concat()));
+    assert!(!tried.contains("let webhooks count"), "{tried}");
     // A question cannot ask for less than what is on record.
     let stricter = gate(&hub, "{}");
     assert_eq!(stricter.0, 1);
+    let said = stderr(&hub.run(&asked));
+    assert!(
+        said.contains("the rules on record do not let webhooks count: `outhaul-hub --state "),
+        "{said}"
+    );
 
     // A failure closes it, in the controller's words, also where such evidence counts.
     let failed = event("store-7", "error", "HealthCheckFailed", 1);
@@ -257,6 +260,39 @@ fn one_gate_over_an_agent_and_a_webhook_counts_the_second_only_where_a_rule_says
         200
     );
     assert_eq!(gate(&hub, COUNTS).0, 0);
+
+    // The command that lets it count, as it is printed: for the step, and for each step.
+    for more in [
+        &["--rules", r#"{"min_sites": 1}"#][..],
+        &["--to", "stage", "--rules", r#"{"min_sites": 2}"#],
+    ] {
+        let recorded = hub.run(&[&asked[..], more, &["--record"]].concat());
+        assert_eq!(code(&recorded), 1, "{}", stderr(&recorded));
+    }
+    let said = stderr(&hub.run(&[&asked[..], &["--to", "stage"]].concat()));
+    let line = said
+        .lines()
+        .find(|line| line.contains("let webhooks count"));
+    let line = line.unwrap_or_else(|| panic!("{said}"));
+    let typed: Vec<&str> = line
+        .split('`')
+        .filter(|part| part.starts_with("outhaul-hub "))
+        .collect();
+    assert_eq!(typed.len(), 2, "{line}");
+    for command in typed {
+        // The state is given besides.
+        let words = &command[command.find("gate ").unwrap()..];
+        let (before, rest) = words.split_once('\'').unwrap();
+        let (rules, after) = rest.split_once('\'').unwrap();
+        let words = before
+            .split_whitespace()
+            .chain([rules])
+            .chain(after.split_whitespace());
+        let done = hub.run(&words.collect::<Vec<_>>());
+        assert!(code(&done) < 2, "{}", stderr(&done));
+    }
+    let open = hub.run(&[&asked[..], &["--to", "stage"]].concat());
+    assert_eq!(code(&open), 0, "{}", stderr(&open));
 
     // The page of the site says what it rests on.
     let (status, page) = get(server.address(), "GET /sites/store-7", b"");

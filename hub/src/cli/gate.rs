@@ -21,10 +21,6 @@ use crate::time;
 const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
 const REFUSED: u8 = 1;
-const WEBHOOKS_COUNT: &str = "the rules on record for this step do not let webhooks count: put `webhookEvidence: counts` into the step's promotion policy and run \
-                              `outhaul promote`, which records it; or record rules here with `outhaul-hub gate --environment E --commit C --to T --rules FILE --record --by NAME \
-                              --reason TEXT`, where FILE has those of the \
-                              decision (`outhaul-hub decisions ID --output json`) with `\"webhook_evidence\": true`; later `promote` records the policy's again";
 const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
 
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
@@ -86,7 +82,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         rules: args.rules.clone(),
     };
     let what_if = args.rules.is_some() && !args.record;
-    let (decision, notes) = hub.store.write(|session| {
+    let (decision, notes, ways) = hub.store.write(|session| {
         // A step to an environment of which nothing came in yet may have rules already.
         asked.check_names(session, !args.record).map_err(refused)?;
         let recorded = RecordedSteps::read(session, &args.environment)?;
@@ -113,7 +109,13 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             let decided = (&question, &decision);
             keep(session, decided, step.as_ref(), &asked_by, now_ms)?;
         }
-        Ok::<_, HubError>((decision, notes))
+        let mut ways = Vec::new();
+        if !what_if && is_webhook_alone(&decision) {
+            let to = question.to.as_deref();
+            let recorded = RecordedSteps::read(session, &args.environment)?;
+            ways = recorded.let_webhooks_count(&args.environment, &args.commit, to);
+        }
+        Ok::<_, HubError>((decision, notes, ways))
     })?;
     match common.output {
         Output::Json => {
@@ -130,7 +132,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 );
             }
         }
-        Output::Text => text(&decision),
+        Output::Text => text(&decision, &ways),
     }
     for note in notes {
         print::talk(&note);
@@ -183,17 +185,27 @@ fn changed(
     Ok(Some(change.to_string()))
 }
 
-fn text(decision: &Decision) {
+fn text(decision: &Decision, ways: &[String]) {
     for line in decision_text::lines(decision) {
         print::data(&line);
     }
     if decision.verdict == GateVerdict::Closed {
         print::talk(&format!("help: {WAY_OUT}"));
-        let mut sites = decision.sites.iter();
-        if sites.any(|site| site.standing == SiteStatus::WebhookOnly) {
-            print::talk(&format!("help: {WEBHOOKS_COUNT}"));
+        if !ways.is_empty() {
+            print::talk(&format!(
+                "help: the rules on record do not let webhooks count: {} records that they do; a promotion policy without `webhookEvidence: counts` \
+                 takes it back with the next `outhaul promote`",
+                ways.join(" and ")
+            ));
         }
     }
+}
+
+/// Whether a site confirms by webhook, and that does not count.
+fn is_webhook_alone(decision: &Decision) -> bool {
+    let mut sites = decision.sites.iter();
+    decision.verdict == GateVerdict::Closed
+        && sites.any(|site| site.standing == SiteStatus::WebhookOnly)
 }
 
 fn hours() -> std::ops::RangeInclusive<i64> {

@@ -61,18 +61,13 @@ pub(super) async fn gate(
     let decided = shared
         .look(move |store, _| {
             store.read(|session| {
-                let less = match asked.check_names(session, false) {
-                    Ok(()) => asked.keep_to_record(session)?,
+                match asked.check_names(session, false) {
+                    Ok(()) => {}
                     Err(AskError::Store(error)) => return Err(error.into()),
                     Err(problem) => return Ok(Err(format!("{problem}; {}", problem.help()))),
-                };
-                let step = asked_by.and_then(|caller| asked.step(&caller, now_ms));
-                if step.is_some() {
-                    let recorded = RecordedSteps::read(session, &asked.environment)?;
-                    if let Err(problem) = asked.check_step(&recorded) {
-                        return Ok(Err(problem.to_string()));
-                    }
                 }
+                let recorded = RecordedSteps::read(session, &asked.environment)?;
+                let kept = asked.keep_to_record(&recorded, asked_by.as_deref(), now_ms);
                 let question = match asked.question(session, now_ms) {
                     Ok(question) => question,
                     Err(AskError::Store(error)) => return Err(error.into()),
@@ -81,7 +76,7 @@ pub(super) async fn gate(
                 let known = EnvironmentRecord::read(session, &question)?;
                 let decision = known.decide(&question);
                 let is_known = known.knows_commit(&question);
-                Ok(Ok((question, decision, is_known, (step, less))))
+                Ok(Ok((question, decision, is_known, kept)))
             })
         })
         .await;
@@ -95,15 +90,21 @@ pub(super) async fn gate(
         }));
     }
     let decided = decided?;
-    let (question, decision, known, (step, less)) = decided.map_err(bad)?;
+    let (question, decision, known, kept_rules) = decided.map_err(bad)?;
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // someone may later take for evidence.
     let recorded = caller.is_some() && known;
     let step_to = question.to.as_deref();
+    let less = &kept_rules.less;
+    let looser = gate::looser(less, &question.environment, &question.commit, step_to);
+    let step = kept_rules.step;
     let answer = GateAnswer {
         decision,
         recorded,
-        rules_on_record: gate::looser(&less, &question.environment, &question.commit, step_to),
+        rules_on_record: match (looser, kept_rules.note) {
+            (Some(looser), Some(note)) => Some(format!("{looser}; {note}")),
+            (looser, note) => looser.or(note),
+        },
         what_if: false,
     };
     let json = sorted(&answer);

@@ -132,22 +132,26 @@ impl Session<'_> {
         rows.next()?.map(|row| on_record(&row)).transpose()
     }
 
-    /// The bundles of a role that were made from a base commit and not taken back, the newest first.
+    /// The bundles of a role for a site that were made from a base commit and not taken back, the newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn bundles_of_base(
         &self,
-        role: &str,
+        (role, site): (&str, &str),
         base_commit: &str,
         at_most: usize,
     ) -> Result<Vec<BundleOnRecord>, StoreError> {
         let text = format!(
-            "{COLUMNS} WHERE b.role = $1 AND b.base_commit = $2 AND b.taken_back = 0 ORDER BY b.number DESC LIMIT $3"
+            "{COLUMNS} WHERE b.role = $1 AND b.base_commit = $2 AND b.taken_back = 0
+                AND (b.recipients = '[]' OR REPLACE(b.recipients, $3, '') <> b.recipients)
+              ORDER BY b.number DESC LIMIT $4"
         );
         let mut query = self.db.prepare_cached(&text)?;
         let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let mut rows = query.query(params![role, base_commit, at_most])?;
+        // Recipients are a list of JSON, and no name needs an escape in it.
+        let named = format!("\"{site}\"");
+        let mut rows = query.query(params![role, base_commit, named, at_most])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             found.push(on_record(&row)?);

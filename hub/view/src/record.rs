@@ -225,30 +225,48 @@ impl GateRequest {
         })
     }
 
-    /// Makes the rules of the question as tight as those on record for the step, where some are; returns what they asked
-    /// less for.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
+    /// Makes the rules of the question as tight as those on record for the step, where some are. Returns what is put on record for it where
+    /// `asked_by` may record, and what the question asked less for.
     pub fn keep_to_record(
         &mut self,
-        session: &Session<'_>,
-    ) -> Result<Vec<&'static str>, StoreError> {
-        let Some(rules) = &self.rules else {
-            return Ok(Vec::new());
+        recorded: &RecordedSteps,
+        asked_by: Option<&str>,
+        now_ms: i64,
+    ) -> KeptRules {
+        let Some(asked) = self.rules.clone() else {
+            return KeptRules::default();
         };
-        let recorded = RecordedSteps::read(session, &self.environment)?;
+        // Rules that ask for nothing of their own are nobody's decision yet.
+        let is_asked = |rules: &&GateRules| **rules != GateRules::default();
+        let mut kept = KeptRules::default();
+        if let Some(by) = asked_by {
+            match self.check_step(recorded) {
+                Err(problem) => {
+                    kept.note = Some(format!(
+                        "the rules of this question are not put on record: {problem}"
+                    ));
+                }
+                // Its own alone: those of each step count besides, and are made looser as such.
+                Ok(()) => {
+                    let own = recorded.recorded(self.to.as_deref()).filter(is_asked);
+                    self.rules = own
+                        .map(|own| tighter::of(own, &asked).0)
+                        .or(self.rules.take());
+                    kept.step = self.step(by, now_ms);
+                    self.rules = Some(asked.clone());
+                }
+            }
+        }
         let on_record = match self.to.as_deref() {
             Some(to) => recorded.rules(to),
             None => recorded.of_each().cloned(),
         };
-        // Rules that ask for nothing of their own are nobody's decision yet.
-        let Some(on_record) = on_record.filter(|rules| *rules != GateRules::default()) else {
-            return Ok(Vec::new());
-        };
-        let (rules, less) = tighter::of(&on_record, rules);
-        self.rules = Some(rules);
-        Ok(less)
+        if let Some(on_record) = on_record.as_ref().filter(is_asked) {
+            let (rules, less) = tighter::of(on_record, &asked);
+            self.rules = Some(rules);
+            kept.less = less;
+        }
+        kept
     }
 
     /// The answer of a hub whose database is damaged.
@@ -341,6 +359,17 @@ impl GateRequest {
             at_ms: now_ms,
         })
     }
+}
+
+/// What is put on record of the rules of a question that keeps to those on record.
+#[derive(Debug, Clone, Default)]
+pub struct KeptRules {
+    /// The rules of the step.
+    pub step: Option<StepRules>,
+    /// What the question asked less for than what is on record.
+    pub less: Vec<&'static str>,
+    /// Why its rules are not put on record, where the caller could.
+    pub note: Option<String>,
 }
 
 /// What the store knows of the sites of one environment.

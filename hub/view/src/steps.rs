@@ -9,6 +9,7 @@ use std::fmt;
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::tighter;
 use outhaul_kit::suggest::nearest;
+use outhaul_kit::text::quoted;
 use outhaul_store::{AccessEntry, Act, Session, StepRules, StoreError};
 
 /// The rules on record of the steps from one environment.
@@ -114,6 +115,29 @@ impl RecordedSteps {
             is: json(&step.rules),
             less: less.join(", "),
         })
+    }
+
+    /// The commands that let webhooks count for a step at the rules on record, each with those rules: for the step, and for each step
+    /// where those that were recorded without one lack it, too.
+    pub fn let_webhooks_count(
+        &self,
+        environment: &str,
+        commit: &str,
+        to: Option<&str>,
+    ) -> Vec<String> {
+        let to = to.filter(|to| !to.is_empty());
+        let of_each = to.and(self.of_each()).map(|rules| (None, rules.clone()));
+        let own = self.recorded(to).cloned().unwrap_or_default();
+        let lack = [Some((to, own)), of_each].into_iter().flatten();
+        let lack = lack.filter(|(_, rules)| !rules.webhook_evidence);
+        lack.map(|(to, rules)| {
+            let rules = GateRules {
+                webhook_evidence: true,
+                ..rules
+            };
+            tighter::command(environment, commit, to).replace("FILE", &quoted(json(&rules)))
+        })
+        .collect()
     }
 
     /// That rules which were recorded without a step apply to others, and the command that changes them.

@@ -104,6 +104,7 @@ fn short(commit: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use outhaul_bundle::index::File;
     use outhaul_test_kit::plain::{self, NEW, OLD};
 
     use super::*;
@@ -123,12 +124,22 @@ mod tests {
             assignments: contents.keys().cloned().collect(),
             contents,
             same_as: None,
+            other_than: None,
         }
     }
 
     #[test]
     fn attack_a_record_of_other_files_or_of_another_base_is_not_the_bundles() {
-        let index = plain::index(&plain::stream("dev", "drone"), 1, NEW);
+        let mut index = plain::index(&plain::stream("dev", "drone"), 1, NEW);
+        // What has no files lies nowhere in a repository, and is not compared.
+        for one in &mut index.assignments {
+            one.files.push(File {
+                path: "manifest.yaml".parse().unwrap(),
+                content: Digest::of(one.name.as_str().as_bytes()),
+                size: 1,
+                executable: false,
+            });
+        }
         let good = record(&index);
         assert_eq!(difference(&good, &index), None);
         let mut spelt = good.clone();

@@ -4,10 +4,10 @@
 //! It reads the indexes that the hub keeps, a bounded number of them, and writes nothing; the comparison itself is in `compare`.
 
 use outhaul_bundle::Index;
-use outhaul_store::{BundleOnRecord, KeptIndex, Session, StoreError};
+use outhaul_store::{BundleOnRecord, KeptIndex, MAX_INDEX_BYTES, Session, StoreError};
 
 use crate::compare::{Compared, difference, is_same_base, other_commits, unknown_base};
-use crate::record::KnownRecord;
+use crate::record::{KnownRecord, OtherThan};
 use crate::settings::WebhookSettings;
 
 /// Most bundles of one base commit that are looked at, the newest first.
@@ -15,8 +15,8 @@ const MAX_LISTED: usize = 64;
 /// Most of them of which the index is read: those of the same commits before others.
 const MAX_COMPARED: usize = 4;
 
-/// Compares the record with the bundles of its base commit that are for the site. With which it agrees is remembered in it, so that the
-/// next event reads no index.
+/// Compares the record with the bundles of its base commit that are for the site. What came of it is remembered in the record, so that the
+/// next event reads no index as long as there are the same bundles.
 pub(crate) fn compare(
     session: &Session<'_>,
     site: &str,
@@ -25,11 +25,7 @@ pub(crate) fn compare(
 ) -> Result<Compared, StoreError> {
     let role = settings.stream.role.as_str();
     let base = &record.snapshot.base.commit;
-    let mut bundles = session.bundles_of_base(role, base, MAX_LISTED)?;
-    bundles.retain(|one| {
-        let mut recipients = one.recipients.iter();
-        one.recipients.is_empty() || recipients.any(|name| name == site)
-    });
+    let mut bundles = session.bundles_of_base((role, site), base, MAX_LISTED)?;
     let agreed = record.same_as.take();
     if let Some(agreed) = agreed.filter(|agreed| bundles.iter().any(|one| one.index == *agreed)) {
         record.same_as = Some(agreed);
@@ -38,6 +34,17 @@ pub(crate) fn compare(
     let is_of = |one: &BundleOnRecord| one.snapshot.is_of(&record.snapshot);
     bundles.sort_by_key(|one| !is_of(one));
     bundles.truncate(MAX_COMPARED);
+    // Of a bundle that is imported again the index is kept from then on.
+    let with = bundles.iter().map(|one| {
+        let is_kept = session.keeps_index(one)?;
+        Ok((one.index.clone(), is_kept))
+    });
+    let with: Vec<(String, bool)> = with.collect::<Result<_, StoreError>>()?;
+    if let Some(known) = record.other_than.take().filter(|known| known.with == with) {
+        let compared = known.compared();
+        record.other_than = Some(known);
+        return Ok(compared);
+    }
     let mut found = None;
     for bundle in &bundles {
         let verdict = match index(session, bundle)? {
@@ -55,7 +62,9 @@ pub(crate) fn compare(
         };
         found = found.or(Some(verdict));
     }
-    Ok(found.unwrap_or_else(|| Compared::Unknown(unknown_base(record))))
+    let found = found.unwrap_or_else(|| Compared::Unknown(unknown_base(record)));
+    record.other_than = OtherThan::of(with, &found);
+    Ok(found)
 }
 
 /// The index of a bundle, or why it is not there.
@@ -63,6 +72,9 @@ fn index(
     session: &Session<'_>,
     bundle: &BundleOnRecord,
 ) -> Result<Result<Index, String>, StoreError> {
+    if bundle.index_size > MAX_INDEX_BYTES as u64 {
+        return Ok(Err(too_large(bundle.number, bundle.index_size)));
+    }
     let unread = || {
         format!(
             "this hub keeps no index of bundle {}, with which the record of the commit is compared: import the bundle again",
@@ -73,4 +85,30 @@ fn index(
         KeptIndex::Whole(text) => serde_json::from_str(&text).map_err(|_| unread()),
         KeptIndex::Missing | KeptIndex::Other => Err(unread()),
     })
+}
+
+/// Why the record cannot be compared with a bundle of which no hub keeps the index.
+fn too_large(number: u64, size: u64) -> String {
+    format!(
+        "the index of bundle {number} has {size} bytes, and a hub keeps none above {MAX_INDEX_BYTES}: the record of the commit cannot be compared with \
+         it; divide the cluster type, so that a bundle lists fewer files, or run an agent at the site"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_no_hub_keeps_is_said_with_its_size_and_a_way_out() {
+        let text = too_large(7, 9_000_000);
+        for words in [
+            "bundle 7 has 9000000 bytes",
+            "above 8388608",
+            "divide the cluster type",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("import"), "{text}");
+    }
 }

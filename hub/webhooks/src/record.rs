@@ -12,6 +12,7 @@ use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
 use outhaul_http::{Authority, Client, ClientSettings, Method, TimeLimits};
 use serde::{Deserialize, Serialize};
 
+use crate::compare::Compared;
 use crate::contents::digest_of;
 use crate::settings::WebhookSettings;
 
@@ -38,6 +39,46 @@ pub struct KnownRecord {
     /// Digest of the index of the bundle that it was found to agree with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) same_as: Option<String>,
+    /// The bundles that it was found to agree with none of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) other_than: Option<OtherThan>,
+}
+
+/// That a record agrees with none of these bundles, and what is said of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OtherThan {
+    /// The digest of each one's index, and whether that was kept.
+    pub(crate) with: Vec<(String, bool)>,
+    /// Whether it contradicts what was signed.
+    differs: bool,
+    /// In words.
+    text: String,
+}
+
+impl OtherThan {
+    /// What is remembered of a comparison; `None` of one that found the same.
+    pub(crate) fn of(with: Vec<(String, bool)>, compared: &Compared) -> Option<Self> {
+        let (differs, text) = match compared {
+            Compared::Same => return None,
+            Compared::Unknown(text) => (false, text.clone()),
+            Compared::Differs(text) => (true, text.clone()),
+        };
+        Some(Self {
+            with,
+            differs,
+            text,
+        })
+    }
+
+    /// What was found.
+    pub(crate) fn compared(&self) -> Compared {
+        let text = self.text.clone();
+        match self.differs {
+            true => Compared::Differs(text),
+            false => Compared::Unknown(text),
+        }
+    }
 }
 
 impl KnownRecord {
@@ -102,6 +143,7 @@ fn read(settings: &WebhookSettings, commit: &str, bytes: &[u8]) -> Result<KnownR
         contents: contents.collect(),
         assignments,
         same_as: None,
+        other_than: None,
         environment: record.environment,
         snapshot: record.snapshot,
     })

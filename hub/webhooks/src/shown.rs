@@ -150,6 +150,7 @@ impl Shown {
         if of_ms < newest_ms && !is_failure {
             return Change::Known;
         }
+        let late_ms = newest_ms.saturating_sub(of_ms);
         self.newest_ms
             .insert(event.object.clone(), of_ms.max(newest_ms));
         self.seen
@@ -163,9 +164,14 @@ impl Shown {
         let more = object.bodies.len().saturating_sub(MAX_BODIES);
         object.bodies.drain(..more);
         object.at_ms = event.at_ms;
+        let overrides = late_ms > 0 && object.status != ObjectStatus::Failed;
+        let said = |text: &str| match overrides {
+            true => late(&event.object, text, late_ms),
+            false => text.to_owned(),
+        };
         if let Some(reason) = elsewhere {
             object.status = ObjectStatus::Failed;
-            object.message = reason;
+            object.message = said(&reason);
             object.commit = None;
             return Change::Object;
         }
@@ -183,7 +189,7 @@ impl Shown {
             return Change::Object;
         }
         object.status = event.status;
-        object.message.clone_from(&event.message);
+        object.message = said(&event.message);
         // A failure need not name the commit that failed; what was applied before is no longer known to be what runs.
         object.commit.clone_from(&event.commit);
         Change::Object
@@ -196,6 +202,28 @@ impl Shown {
         all.map(|one| shown(&one.name).unwrap_or_else(|| WebhookObject::silent(one.name.clone())))
             .collect()
     }
+}
+
+/// What is said of a failure that came after an event of later: the controller may have succeeded since, and a new event says so.
+fn late(object: &str, text: &str, late_ms: i64) -> String {
+    let mut parts = object.splitn(3, '/');
+    let (kind, namespace, name) = (parts.next(), parts.next(), parts.next());
+    let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
+    let command = match kind {
+        Some("Application") => format!("argocd app sync {namespace}/{name}"),
+        Some("HelmRelease") => {
+            format!("flux reconcile helmrelease {name} -n {namespace} --force")
+        }
+        kind => {
+            let kind = kind.unwrap_or_default().to_ascii_lowercase();
+            format!("flux reconcile {kind} {name} -n {namespace}")
+        }
+    };
+    let seconds = late_ms.saturating_add(999) / 1000;
+    shortened(&format!(
+        "this failure came late, and is {seconds} s older than an event that came before it: a new event of the object replaces it (`{command}` on the \
+         cluster); {text}"
+    ))
 }
 
 /// Why a registered object applies something else than what it was registered with, as far as the event names it.

@@ -57,6 +57,7 @@ fn record(environment: &str, names: &[&str]) -> KnownRecord {
             .map(|name| ((*name).to_owned(), Digest::of(b"")))
             .collect(),
         same_as: None,
+        other_than: None,
     }
 }
 
@@ -163,6 +164,23 @@ fn the_newest_event_counts_once_and_a_failure_wins_its_second() {
         after(&[others, ready, goes_on]).0.state,
         ClusterState::Synced
     );
+}
+
+#[test]
+fn a_failure_that_came_late_says_so_and_a_new_event_replaces_it() {
+    let events = [event(PLATFORM, Ready, 9), event(PLATFORM, Failed, 4)];
+    let (made, _) = after(&events);
+    let words = "this failure came late, and is 5 s older than an event that came before it";
+    let command = "`flux reconcile kustomization platform -n flux-system`";
+    for part in [words, command, "Failed"] {
+        assert!(made.message.contains(part), "{part}: {}", made.message);
+    }
+    assert_eq!(made.state, ClusterState::Failing);
+    // One in order has the controller's words alone.
+    let (made, _) = after(&[event(PLATFORM, Ready, 4), event(PLATFORM, Failed, 9)]);
+    assert!(!made.message.contains("late"), "{}", made.message);
+    let (made, _) = after(&[&events[..], &[event(PLATFORM, Ready, 10)]].concat());
+    assert_eq!(made.webhook.unwrap().objects[0].status, Ready);
 }
 
 #[test]

@@ -190,6 +190,10 @@ pub(crate) fn transition_on(
         cut::here(instant);
     }
     if transition.decision.is_some() || before.hold != after.hold {
+        // By it, a restore knows later that the copy of the holds is newer than a backup. It is committed, whatever comes of the files.
+        if let Err(error) = tidy::keep_identity(agent) {
+            tracing::warn!("which site this is (`site.json`) is not up to date: {error}");
+        }
         tidy::keep_holds(agent);
     }
     if agent.rehearsal.is_none() {

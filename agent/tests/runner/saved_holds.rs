@@ -9,7 +9,7 @@ use outhaul_test_kit::{Centre, Draft};
 use crate::put_back::{database, removed};
 use crate::service::Service;
 use crate::site::{Site, assert_reports, stderr, stdout};
-use crate::taken_away::{as_printed, at_work, path, running, signal};
+use crate::taken_away::{DATABASE, as_printed, at_work, path, remove, running, signal};
 
 /// No bundle changes what is held.
 pub fn assert_held(site: &Site, centre: &Centre) {
@@ -50,6 +50,25 @@ fn a_hold_that_only_the_saved_database_has_survives_a_restore_of_an_older_backup
     fs::rename(site.state().join("rescued"), &rescued).unwrap();
     fs::remove_dir_all(site.state()).unwrap();
     site.ok(&["restore", path(&newer), "--who", "ann"]);
+    assert_held(&site, &centre);
+}
+
+#[test]
+fn a_hold_that_was_given_without_a_service_survives_a_restore_of_an_older_backup() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let backup = site.folder.path().join("drone-7.backup");
+    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    site.hold("hello", "bob", "repair");
+    remove(&site, &DATABASE);
+    fs::write(database(&site), "damaged").unwrap();
+    let said = stderr(&site.run(&["status"]));
+    let moves = format!("mv {} ", path(&site.state()));
+    assert!(as_printed(&said, &moves).status.success(), "{said}");
+    let restored = site.run(&["restore", path(&backup), "--who", "ann"]);
+    let words = ["rescued/holds.json`", "`hello` (held by bob: repair;"];
+    assert_reports(&restored, 0, &words);
+    assert!(!site.state().join("rescued/holds.json").exists());
     assert_held(&site, &centre);
 }
 

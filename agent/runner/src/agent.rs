@@ -197,6 +197,11 @@ impl Agent {
         &mut self,
         work: impl FnOnce(&Transaction<'_>, &Author<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        // How many reports this site keeps is not known while its settings are lost: none is dropped by the default number.
+        let max_rows = match self.check_settings() {
+            Ok(()) => self.config.outbox_max,
+            Err(_) => u64::MAX,
+        };
         let (site, key, config) = (&self.site, &self.key, &self.config);
         let facilities = &self.facilities;
         self.store.commit(|db| {
@@ -206,7 +211,7 @@ impl Agent {
                 site,
                 key,
                 reading: &reading,
-                max_rows: config.outbox_max,
+                max_rows,
             };
             work(db, &author)
         })

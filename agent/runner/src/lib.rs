@@ -80,6 +80,10 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             }
             Err(error) if error.host_fault() == Some(HostFault::AllWork) => {
                 let blocked = blocked(agent, &site, error)?;
+                // Which approval, windows and delays this site asks for is not known then: no gate is opened by the defaults.
+                if agent.check_settings().is_err() {
+                    return Err(blocked);
+                }
                 // A newer bundle does not wait for what cannot go on.
                 match site_now(agent.store.read())?.waiting {
                     Some(waiting) if site.worked_on().is_some() => {

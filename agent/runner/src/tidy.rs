@@ -50,7 +50,9 @@ fn tidy(agent: &mut Agent, again: bool) -> Result<(), AgentError> {
     }
     let mut site = crate::site_now(agent.store.read())?;
     let earlier = agent.config.keep_generations.saturating_sub(1);
-    if site.work == Work::Idle && site.earlier.len() > earlier {
+    // How many this site keeps is not known while its settings are lost: the default number is not to remove more than that.
+    let is_known = agent.check_settings().is_ok();
+    if is_known && site.work == Work::Idle && site.earlier.len() > earlier {
         site = crate::transition(agent, &Event::KeptAtMost(earlier).into())?;
     }
     let all = generations::all(agent.store.read())?;

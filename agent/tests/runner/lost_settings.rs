@@ -78,3 +78,67 @@ fn the_default_settings_are_followed_when_that_is_confirmed_as_printed() {
     fs::remove_file(site.state().join("agent.toml")).unwrap();
     site.take(&centre.publish(&Draft::hello("three")));
 }
+
+#[test]
+fn a_bundle_that_waits_for_an_approval_is_not_applied_by_the_default_settings_beside_work_under_way()
+ {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.configure("[health]\nsoak_s = 3600\n");
+    let two = centre.publish(&Draft::hello("two"));
+    assert_eq!(site.ok(&["import", path(&two)])["state"], "soaking");
+    site.configure("approval = \"always\"\n[health]\nsoak_s = 3600\n");
+    let three = centre.publish(&Draft::hello("three"));
+    assert_eq!(site.ok(&["import", path(&three)])["state"], "gated");
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    for command in [&["apply"][..], &["run", "--once"]] {
+        let words = ["one that sets `approval`", "no bundle is applied"];
+        assert_reports(&site.run(command), 3, &words);
+        assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
+        assert_eq!(site.state_of(2), "soaking", "{command:?}");
+        assert_eq!(site.state_of(3), "gated", "{command:?}");
+    }
+}
+
+#[test]
+fn no_bundle_and_no_report_is_removed_by_the_default_settings() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure("keep_generations = 5\noutbox_max = 100000\n");
+    for greeting in ["one", "two", "three"] {
+        site.take(&centre.publish(&Draft::hello(greeting)));
+    }
+    let kept = || {
+        let files = tree(&site.state().join("generations")).into_keys();
+        files.collect::<Vec<_>>()
+    };
+    let before = kept();
+    // More reports than are kept by default.
+    let db = rusqlite::Connection::open(site.state().join("agent.db")).unwrap();
+    db.execute_batch(
+        "INSERT INTO outbox (number, class, envelope)
+           WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+           SELECT (SELECT max(number) FROM outbox) + i, 'observation', (SELECT envelope FROM outbox LIMIT 1) FROM n;
+         UPDATE meta SET value = json_set(value, '$.last', (SELECT max(number) FROM outbox)) WHERE name = 'outbox';",
+    )
+    .unwrap();
+    let reports = || {
+        db.query_row("SELECT count(*) FROM outbox", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .unwrap()
+    };
+    let waiting = reports();
+    assert!(waiting > 10_000, "{waiting}");
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    site.run(&["run", "--once"]);
+    site.ok(&["hold", "--who", "ann"]);
+    assert_eq!(kept(), before);
+    assert!(reports() > waiting, "{} {waiting}", reports());
+    // Both are done by the default settings when those are meant.
+    site.configure("");
+    site.ok(&["run", "--once"]);
+    assert!(reports() < waiting, "{} {waiting}", reports());
+    assert_ne!(kept(), before);
+}

@@ -118,7 +118,7 @@ fn help(state_folder: &StateFolder, target: Option<&Path>) -> String {
         )
     });
     format!(
-        "put the file back{target} (each backup of this site has it), or write it again; where the default settings are meant from now on, make a file \
+        "put the file back{target}, or write it again; where the default settings are meant from now on, make a file \
          without settings (`install -m 644 /dev/null {path}`); then start the service again, where it runs (`systemctl restart outhaul-agent`)",
         path = quoted(state_folder.config())
     )

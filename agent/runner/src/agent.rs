@@ -130,12 +130,19 @@ impl Agent {
         let state_folder = StateFolder::new(state);
         state::check_enrolled(&state_folder)?;
         let lock = state_folder.lock()?;
-        if restore::finish(&state_folder).map_err(StateError::from)? {
+        let is_restored = restore::finish(&state_folder).map_err(StateError::from)?;
+        let mut agent = Self::open(state)?;
+        if is_restored {
             tracing::warn!(
                 "restoring this site from a backup was interrupted when everything was in its place: it is complete now, and the site goes on from there"
             );
+            // The command that would have said it was interrupted.
+            let held: Option<Vec<String>> =
+                state::meta(agent.store.read(), state::key::RESTORED_HOLDS)?;
+            for sentence in held.unwrap_or_default() {
+                tracing::warn!("{sentence}");
+            }
         }
-        let mut agent = Self::open(state)?;
         agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);
         if let Err(error) = lost_settings::note(&agent.state_folder, &mut agent.store) {

@@ -17,7 +17,7 @@ use outhaul_signer::Envelope;
 
 use crate::aside;
 use crate::durable::{self, FileError};
-use crate::identity;
+use crate::identity::{self, FolderIdentity};
 use crate::state::{self, SiteIdentity, StateError, Store, key, outbox};
 use crate::state_folder::{REPORTS, RESCUED, StateFolder};
 
@@ -179,8 +179,26 @@ pub fn owners(state_folder: &StateFolder) -> Vec<((Name, Name), String)> {
         let inside = path.strip_prefix(state_folder.root()).unwrap_or(&path);
         inside.to_string_lossy().into_owned()
     };
-    let all = databases.chain(reports);
+    let copy = copied(state_folder);
+    let holds = FolderIdentity::read(&copy.identity());
+    let holds = holds.filter(|_| copy.holds().exists());
+    // Without it, `site.json` beside it shows nothing any more.
+    let holds = holds.map(|known| ((known.fleet, known.site), copy.holds()));
+    let all = databases.chain(holds).chain(reports);
     all.map(|(of, path)| (of, shown(path))).collect()
+}
+
+/// Where the copy of the holds lies that came along when a state folder was moved aside, with its `site.json`.
+pub fn copied(state_folder: &StateFolder) -> StateFolder {
+    StateFolder::new(&state_folder.root().join(RESCUED))
+}
+
+/// Removes that copy, which the site has again: a later restore would take it for news. One that stays does no harm.
+pub fn remove_copied(state_folder: &StateFolder) {
+    let copy = copied(state_folder);
+    for path in [copy.holds(), copy.identity()] {
+        let _ = durable::remove_file(&path);
+    }
 }
 
 /// The fleet and the site that the first report in a file names; nobody has verified it.

@@ -168,6 +168,8 @@ pub mod key {
     pub const LOST: &str = "lost";
     /// [`crate::backup::restore::Restored`]: that this memory came from a backup.
     pub const RESTORED: &str = "restored";
+    /// What a person has to know about holds after that, in sentences.
+    pub const RESTORED_HOLDS: &str = "restored-holds";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.
     pub const INCOMPLETE_TOLD: &str = "incomplete-told";
     /// What was reported last of a generation: a look that finds the same is not reported each time.

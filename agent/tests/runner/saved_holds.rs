@@ -3,6 +3,7 @@
 //! What must come out: no hold is dropped without a word, nothing of another site is taken for this one's, and each command works as it is printed.
 
 use std::fs;
+use std::path::Path;
 
 use outhaul_test_kit::{Centre, Draft};
 
@@ -70,6 +71,75 @@ fn a_hold_that_was_given_without_a_service_survives_a_restore_of_an_older_backup
     assert_reports(&restored, 0, &words);
     assert!(!site.state().join("rescued/holds.json").exists());
     assert_held(&site, &centre);
+}
+
+#[test]
+fn a_hold_that_was_released_before_the_backup_is_not_given_back_by_a_database_saved_earlier() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let backup = |name: &str| {
+        let file = site.folder.path().join(name);
+        site.ok(&["backup", "--with-content", "--to", path(&file)]);
+        file
+    };
+    let restored = |file: &Path| {
+        for entry in fs::read_dir(site.state()).unwrap() {
+            let path = entry.unwrap().path();
+            match path.ends_with("rescued") {
+                true => {}
+                false if path.is_dir() => fs::remove_dir_all(path).unwrap(),
+                false => fs::remove_file(path).unwrap(),
+            }
+        }
+        let done = site.ok(&["restore", path(file), "--who", "ann"]);
+        done["held"].as_array().unwrap().clone()
+    };
+    let first = backup("first.backup");
+    site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
+    site.hold("hello", "bob", "repair");
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    signal(&service, "-STOP");
+    remove(&site, &["agent.db"]);
+    signal(&service, "-CONT");
+    assert_eq!(service.ended().code(), Some(3));
+    assert_eq!(restored(&first).len(), 1);
+    site.ok(&["hold", "--release", "--who", "ann"]);
+    site.ok(&["hold", "--release", "--assignment", "hello", "--who", "ann"]);
+    let released = backup("released.backup");
+    assert_eq!(restored(&released), [""; 0]);
+    assert_eq!(site.status()["hold"], serde_json::Value::Null);
+    // Of a numbering that the backup does not know, only the time says so: what is not held again is said.
+    site.ok(&["hold", "--who", "eve", "--why", "newer"]);
+    let newer = backup("newer.backup");
+    restored(&newer);
+    let twice = backup("twice.backup");
+    let said = restored(&twice);
+    assert!(
+        said[0].as_str().unwrap().starts_with("not held again") && said.len() == 1,
+        "{said:?}"
+    );
+    assert_eq!(site.status()["hold"]["who"], "eve");
+}
+
+#[test]
+fn a_copy_of_the_holds_that_cannot_be_read_stays_and_is_named_also_after_a_power_cut() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    let backup = site.folder.path().join("drone-7.backup");
+    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    fs::remove_dir_all(site.state()).unwrap();
+    let copy = site.state().join("rescued/holds.json");
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    fs::write(&copy, "damaged").unwrap();
+    let restore = || site.run(&["restore", path(&backup), "--who", "ann"]);
+    let words = ["rescued/holds.json` cannot be read"];
+    assert_reports(&restore(), 0, &words);
+    assert_eq!(fs::read(&copy).unwrap(), b"damaged");
+    // As a power cut leaves it when everything is in its place.
+    fs::create_dir(site.state().join("restoring")).unwrap();
+    assert_reports(&restore(), 0, &words);
+    assert!(copy.exists() && !site.state().join("restoring").exists());
 }
 
 #[test]

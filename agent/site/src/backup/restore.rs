@@ -146,13 +146,19 @@ fn finished(
         });
     }
     let kept_settings = kept_settings(state_folder, header)?;
+    let held: Option<Vec<String>> = state::meta(store.read(), key::RESTORED_HOLDS)?;
     finish(state_folder)?;
+    saved_holds::remove_copy(
+        state_folder,
+        header,
+        &saved_holds::since(state_folder, header),
+    );
     Ok(Done {
         header: header.clone(),
         digest: checked.digest,
         epoch: site.epoch.to_string(),
         kept_settings,
-        held: Vec::new(),
+        held: held.unwrap_or_default(),
     })
 }
 
@@ -250,7 +256,7 @@ fn put_in(
     }
     durable::remove_tree(&beside)?;
     durable::sync_folder(root)?;
-    saved_holds::remove_copy(state_folder);
+    saved_holds::remove_copy(state_folder, header, &saved);
     Ok(Done {
         header: header.clone(),
         digest: checked.digest,

@@ -161,6 +161,9 @@ pub fn enrol(
         Ok::<_, StateError>((adopted, lost, lacking))
     })?;
     keep_beside(state_folder, &store);
+    if lost.as_ref().is_some_and(|lost| lost.from_rescued) {
+        rescued::remove_copied(state_folder);
+    }
     Ok(Enrolled {
         rescued: rescued_reports(state_folder, &site),
         site,

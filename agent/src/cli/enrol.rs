@@ -148,8 +148,12 @@ fn say_lost(enrolled: &Enrolled) {
         super::say(&floors);
     }
     if let Some(holds) = lost.holds.filter(|holds| *holds > 0) {
+        let copy = match lost.from_rescued {
+            true => "rescued/holds.json",
+            false => "holds.json",
+        };
         super::say(&format!(
-            "what was held on this site is held again, by `holds.json` ({holds} {}; `outhaul-agent status` shows who holds what)",
+            "what was held on this site is held again, by `{copy}` ({holds} {}; `outhaul-agent status` shows who holds what)",
             if holds == 1 { "hold" } else { "holds" }
         ));
     }

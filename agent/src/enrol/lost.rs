@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{KeptFloors, ValueBefore};
 use crate::attention::{Attention, AttentionKind};
+use crate::rescued;
 use crate::state::{self, Hold, StateError, generations, holds, key};
 use crate::state_folder::StateFolder;
 
@@ -23,6 +24,9 @@ pub struct Lost {
     /// How many holds were given back; absent where nothing shows what was held.
     #[serde(default)]
     pub holds: Option<usize>,
+    /// Whether they were in `rescued`, where the copy came along when the state folder was moved aside.
+    #[serde(default)]
+    pub from_rescued: bool,
 }
 
 impl Lost {
@@ -33,10 +37,15 @@ impl Lost {
         values: Vec<ValueBefore>,
         floors: Option<KeptFloors>,
     ) -> Result<Self, StateError> {
-        let held = holds::beside::give_back(state_folder, db)?;
+        let mut held = holds::beside::give_back(state_folder, db)?;
+        let from_rescued = held.is_none();
+        if from_rescued {
+            held = holds::beside::give_back(&rescued::copied(state_folder), db)?;
+        }
         Ok(Self {
             values,
             floors,
+            from_rescued: from_rescued && held.is_some(),
             holds: held.map(|held| held.count()),
         })
     }

@@ -3,6 +3,7 @@
 //! What must come out: no hold is dropped without a word, nothing of another site is taken for this one's, and each command works as it is printed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use outhaul_test_kit::{Centre, Draft};
@@ -140,6 +141,31 @@ fn a_copy_of_the_holds_that_cannot_be_read_stays_and_is_named_also_after_a_power
     fs::create_dir(site.state().join("restoring")).unwrap();
     assert_reports(&restore(), 0, &words);
     assert!(copy.exists() && !site.state().join("restoring").exists());
+}
+
+#[test]
+fn an_enrolment_gives_back_the_holds_that_came_along_when_the_folder_was_moved_aside() {
+    let centre = Centre::new();
+    let site = running(&centre, "drone-7");
+    site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
+    let former = site.folder.path().join("former");
+    fs::rename(site.state(), &former).unwrap();
+    let rescued = site.state().join("rescued");
+    fs::create_dir_all(&rescued).unwrap();
+    fs::set_permissions(site.state(), fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["holds.json", "site.json"] {
+        fs::copy(former.join(name), rescued.join(name)).unwrap();
+    }
+    let kit = |site: &str| centre.kit_with(site, "second-token", |_| {});
+    assert_reports(
+        &site.run(&["enrol", path(&kit("drone-8"))]),
+        2,
+        &["site `drone-7` of fleet", "rescued/holds.json"],
+    );
+    let words = ["held again, by `rescued/holds.json` (1 hold;"];
+    assert_reports(&site.run(&["enrol", path(&kit("drone-7"))]), 0, &words);
+    assert_eq!(site.status()["hold"]["who"], "ann");
+    assert!(!rescued.join("holds.json").exists());
 }
 
 #[test]

@@ -187,14 +187,17 @@ impl StateFolder {
             .or_else(|| name(&self.rescued()?))
     }
 
-    /// A database or reports of a site that were saved here, where there are any.
+    /// A database, holds or reports of a site that were saved here, where there are any.
     fn rescued(&self) -> Option<PathBuf> {
         let rescued = self.root.join(RESCUED);
         let of = |folder: &Path, end: &str| {
             let mut all = durable::list(folder).unwrap_or_default().into_iter();
             all.find(|path| path.extension().is_some_and(|found| found == end))
         };
-        of(&rescued, "db").or_else(|| of(&rescued.join(REPORTS), "reports"))
+        let holds = || Some(Self::new(&rescued).holds()).filter(|path| path.exists());
+        of(&rescued, "db")
+            .or_else(holds)
+            .or_else(|| of(&rescued.join(REPORTS), "reports"))
     }
 }
 

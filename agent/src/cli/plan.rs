@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::calls;
 use crate::error::AgentError;
 use crate::machine::Event;
-use crate::runner::{self, former_targets};
+use crate::runner::{self, former_targets, lost_settings};
 
 /// Verifies what `import` would take and says what it would do, orders included. Changes nothing.
 #[derive(Debug, clap::Args)]
@@ -36,12 +36,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     if let Some(number) = runner::site_now(agent.store.read())?.incoming {
         runner::transition(&mut agent, &Event::CopyLost(number).into())?;
     }
+    // Nothing is planned then, and the answer says so.
+    let is_refused = agent.check_settings().is_err();
     let text = args.text.as_deref().map(import::text).transpose()?;
     // The log is of what happens, and nothing happens.
     let answer = with_default(NoSubscriber::default(), || match (&args.path, &text) {
         (Some(path), _) => calls::import::plan(&mut agent, path),
         (None, text) => calls::import::plan_text(&mut agent, text.as_deref().unwrap_or_default()),
     });
+    let setting = followed.as_ref().and_then(|one| one.setting.clone());
     if let Some(target) = followed {
         super::say(&format!(
             "warning: {}; this plan is for the former; {}",
@@ -49,9 +52,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             target.help()
         ));
     }
-    let is_by_lost = agent.check_settings().is_err();
+    if !is_refused
+        && let Some(lost) =
+            lost_settings::attention(&agent.state_folder, agent.store.read(), setting.as_deref())?
+    {
+        super::say(&format!(
+            "warning: {}; this plan is by the default settings in place of those: what the service would do may differ; {}",
+            lost.message, lost.help
+        ));
+    }
     let left = former_targets::attention(&agent)?;
-    for left in left.into_iter().filter(|_| !is_by_lost) {
+    for left in left.into_iter().filter(|_| !is_refused) {
         super::say(&format!("warning: {}; {}", left.message, left.help));
     }
     Ok(context.print_answer(&answer))

@@ -142,3 +142,26 @@ fn no_bundle_and_no_report_is_removed_by_the_default_settings() {
     assert!(reports() < waiting, "{} {waiting}", reports());
     assert_ne!(kept(), before);
 }
+
+#[test]
+fn a_plan_beside_a_service_that_read_the_lost_file_says_that_it_is_by_the_default_settings() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.configure("approval = \"always\"\n");
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    let two = centre.publish(&Draft::hello("two"));
+    let plan = || site.run(&["plan", path(&two)]);
+    let words = "this plan is by the default settings";
+    assert!(!stderr(&plan()).contains(words));
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    let words = [
+        "one that sets `approval`",
+        "the service goes on with",
+        words,
+    ];
+    assert_reports(&plan(), 0, &words);
+    assert_eq!(site.ok(&["import", path(&two)])["state"], "gated");
+    assert!(service.terminate().success());
+}

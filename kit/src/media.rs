@@ -74,7 +74,8 @@ pub struct Listing {
     pub too_deep: usize,
     /// The first by name of those that have a wanted name, in the place of a file.
     pub folder_wanted: Option<PathBuf>,
-    /// Links to folders, which are not followed, relative to the medium, the first [`MAX_DEEPER`] that were found.
+    /// Links that have no wanted name, relative to the medium, the first [`MAX_DEEPER`] that were found; none is followed, so that what they lead to is not
+    /// known.
     pub links: Vec<PathBuf>,
 }
 
@@ -344,12 +345,8 @@ impl Media {
                     _ if wanted(name) && found.unusable.len() >= bounds.kept => {
                         found.incomplete = true;
                     }
-                    // Only what it is, is asked: nothing is opened through it.
-                    FileType::Symlink
-                        if !wanted(name)
-                            && found.links.len() < MAX_DEEPER
-                            && self.path.join(&path).is_dir() =>
-                    {
+                    // Where it leads is not asked: that may be another file system, one that does not answer.
+                    FileType::Symlink if !wanted(name) && found.links.len() < MAX_DEEPER => {
                         found.links.push(path);
                     }
                     other if wanted(name) => {

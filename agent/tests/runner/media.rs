@@ -376,7 +376,7 @@ fn a_link_to_a_folder_is_named_and_what_it_leads_to_is_read_by_the_printed_comma
     let taken = site.import(stick.path());
     let link = format!("{}/newer", stick.path().display());
     let words = [
-        "links to folders are not followed",
+        "links are not followed",
         &format!("(`{link}`)"),
         &format!("`outhaul-agent import {link}/`"),
     ];

@@ -184,6 +184,7 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
     }
     fs::write(fixture.outside().join("file"), "kept").unwrap();
     symlink(fixture.outside(), fixture.stick("a/out")).unwrap();
+    symlink("/nowhere", fixture.stick("a/b/gone")).unwrap();
     symlink(fixture.outside().join("file"), fixture.stick("6.slip")).unwrap();
     fifo(&fixture.stick("a/7.slip"));
     let slips = |name: &OsStr| name.as_bytes().ends_with(b".slip");
@@ -196,7 +197,7 @@ fn a_listing_follows_nothing_and_names_what_it_cannot_use() {
     assert_eq!(files, ["1.slip", "a/2.slip", "a/b/3.slip"]);
     assert_eq!(found.unusable.len(), 2);
     assert_eq!((found.ignored, found.incomplete), (1, false));
-    assert_eq!(found.links, [Path::new("a/out")]);
+    assert_eq!(found.links, [Path::new("a/out"), Path::new("a/b/gone")]);
 }
 
 #[test]

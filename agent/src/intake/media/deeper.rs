@@ -19,7 +19,7 @@ pub(super) fn note(findings: &mut Findings, medium: &Path, listing: &Listing) {
     findings.notes.extend(not_followed(medium, listing));
 }
 
-/// Which links to folders were not followed, and what reads one of them.
+/// Which links were not followed, and what reads the folder that one may lead to.
 fn not_followed(medium: &Path, listing: &Listing) -> Option<String> {
     let first = text::quoted(medium.join(listing.links.first()?));
     let named: Vec<String> = listing
@@ -28,7 +28,7 @@ fn not_followed(medium: &Path, listing: &Listing) -> Option<String> {
         .map(|link| format!("`{}`", text::path(&medium.join(link))))
         .collect();
     Some(format!(
-        "warning: links to folders are not followed ({}): `outhaul-agent import {first}/` reads the folder that the first leads to",
+        "warning: links are not followed ({}): where the first leads to a folder with bundles, `outhaul-agent import {first}/` reads that",
         text::named(&named, MAX_NAMED)
     ))
 }

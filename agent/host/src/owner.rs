@@ -91,8 +91,9 @@ fn of_another(folder: &StateFolder, found: &Metadata, own: u32) -> AgentError {
 const BETWEEN: &str = "/var/tmp";
 
 /// The error for a file that a person named, such as a kit in that person's own folder, and that the user whose the state folder is may not read: the
-/// person may not use the state folder in turn. `command` takes it.
-pub fn not_readable(error: FileError, file: &Path, command: &str) -> AgentError {
+/// person may not use the state folder in turn. `command` takes it, with the options that were given: what is printed does the same in the same `state`
+/// folder.
+pub fn not_readable(error: FileError, file: &Path, (state, command): (&Path, &str)) -> AgentError {
     let own = rustix::process::geteuid();
     if own.is_root() || error.source.kind() != io::ErrorKind::PermissionDenied {
         return error.into();
@@ -103,14 +104,15 @@ pub fn not_readable(error: FileError, file: &Path, command: &str) -> AgentError 
     AgentError::Owner {
         message: format!("{error}, and this command runs as user {uid}; nothing was changed"),
         help: format!(
-            "let that user have a copy (`sudo install -m 600 -o {uid} -g {gid} {file} {copy}`), then give `sudo -u '#{uid}' outhaul-agent {command} {copy}`, and \
-             remove the copy"
+            "let that user have a copy (`sudo install -m 600 -o {uid} -g {gid} {file} {copy}`), then give `{again} {copy}`, and remove the copy \
+             (`sudo rm {copy}`)",
+            again = as_user(uid, state, command)
         ),
     }
 }
 
 /// The same for a file that is to be written to a folder which that user may not write to.
-pub fn not_writable(error: FileError, file: &Path, command: &str) -> AgentError {
+pub fn not_writable(error: FileError, file: &Path, (state, command): (&Path, &str)) -> AgentError {
     let own = rustix::process::geteuid();
     if own.is_root() || error.source.kind() != io::ErrorKind::PermissionDenied {
         return error.into();
@@ -118,14 +120,24 @@ pub fn not_writable(error: FileError, file: &Path, command: &str) -> AgentError 
     let (uid, gid) = (own.as_raw(), rustix::process::getegid().as_raw());
     let folder = Path::new(BETWEEN).join(format!("outhaul-of-{uid}"));
     let to = folder.join(file.file_name().unwrap_or_default());
-    let (folder, to) = (text::quoted(folder), text::quoted(to));
+    let (file, folder, to) = (text::quoted(file), text::quoted(folder), text::quoted(to));
     AgentError::Owner {
         message: format!("{error}, and this command runs as user {uid}; nothing was written"),
         help: format!(
-            "make a folder of that user (`sudo install -d -m 700 -o {uid} -g {gid} {folder}`), give `sudo -u '#{uid}' outhaul-agent {command} {to}`, and move the \
-             file from there"
+            "make a folder of that user (`sudo install -d -m 700 -o {uid} -g {gid} {folder}`), give `{again} {to}`, and move the file from there \
+             (`sudo mv {to} {file}`)",
+            again = as_user(uid, state, command)
         ),
     }
+}
+
+/// A command of this program as it is given for another user. The state folder is always named: `sudo` passes no variable on that names it.
+fn as_user(uid: u32, state: &Path, command: &str) -> String {
+    let state = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
+    format!(
+        "sudo -u '#{uid}' outhaul-agent --state {} {command}",
+        text::quoted(state)
+    )
 }
 
 /// Single files in this user's folder are another's, or closed to it.

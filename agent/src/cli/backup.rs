@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 true => "backup --with-content --to",
                 false => "backup --to",
             };
-            owner::not_writable(error, &args.to, command)
+            owner::not_writable(error, &args.to, (&context.state, command))
         }
         other => other.into(),
     })?;

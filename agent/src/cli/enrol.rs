@@ -33,7 +33,12 @@ pub struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     state_place::refuse_used(&context.state, Some(&args.kit))?;
     let file = media::open_file(&args.kit);
-    let file = file.map_err(|error| owner::not_readable(error, &args.kit, "enrol"))?;
+    let command = match args.adopt_changed {
+        true => "enrol --adopt-changed",
+        false => "enrol",
+    };
+    let command = (&*context.state, command);
+    let file = file.map_err(|error| owner::not_readable(error, &args.kit, command))?;
     other_files::refuse_no_kit(&args.kit, &file)?;
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
     enrol::check_kit(&kit).map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! `restore`: a site from its backup.
 
-use outhaul_kit::text::one_full_line;
+use outhaul_kit::text::{one_full_line, quoted};
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -36,10 +36,24 @@ pub struct Args {
     who: Option<String>,
 }
 
+/// The command with the options that were given, before the file.
+fn again(args: &Args) -> String {
+    let digest = args.digest.map(|digest| format!(" --digest {digest}"));
+    let who = args
+        .who
+        .as_ref()
+        .map(|who| format!(" --who {}", quoted(who)));
+    let options = digest.into_iter().chain(who);
+    std::iter::once("restore".to_owned())
+        .chain(options)
+        .collect()
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     state_place::refuse(&context.state)?;
     let file = media::open_file(&args.file);
-    let file = file.map_err(|error| owner::not_readable(error, &args.file, "restore"))?;
+    let command = (&*context.state, &*again(args));
+    let file = file.map_err(|error| owner::not_readable(error, &args.file, command))?;
     other_files::refuse_no_backup(&args.file, &file)?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let options = Options {

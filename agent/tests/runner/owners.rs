@@ -113,53 +113,66 @@ fn a_kit_and_a_backup_of_another_user_go_through_a_place_between_as_printed() {
     let name = format!("drone-7-of-{}", std::process::id());
     let to = home.path().join(format!("{name}.backup"));
     let to = to.to_str().unwrap();
-    let refused = as_user(&site, NOBODY, &["backup", "--to", to]);
+    let emptied = || {
+        fs::remove_dir_all(site.state()).unwrap();
+        fs::create_dir(site.state()).unwrap();
+        give(&site.state(), NOBODY);
+    };
+    let refused = as_user(&site, NOBODY, &["backup", "--with-content", "--to", to]);
     let words = [
         "Permission denied",
         "runs as user 65534",
         "nothing was written",
     ];
     assert_reports(&refused, 3, &words);
-    type_as_root(&stderr(&refused), "install -d -m 700 -o 65534");
-    let of_user = last_argument(&stderr(&refused), "backup --to");
-    assert_reports(
-        &as_user(&site, NOBODY, &["backup", "--to", &of_user]),
-        0,
-        &[],
-    );
-    fs::rename(&of_user, to)
-        .or_else(|_| fs::copy(&of_user, to).and_then(|_| fs::remove_file(&of_user)))
-        .unwrap();
+    type_all(&site, &stderr(&refused));
+    assert!(fs::metadata(to).unwrap().len() > 0);
 
-    fs::remove_dir_all(site.state()).unwrap();
-    fs::create_dir(site.state()).unwrap();
-    give(&site.state(), NOBODY);
-    let refused = as_user(&site, NOBODY, &["restore", to]);
+    emptied();
+    let restore = ["restore", to, "--who", "ann the second"];
+    let refused = as_user(&site, NOBODY, &restore);
     assert_reports(&refused, 3, &["Permission denied", "nothing was changed"]);
-    type_as_root(&stderr(&refused), "install -m 600 -o 65534");
-    let copy = last_argument(&stderr(&refused), "restore");
-    assert_reports(&as_user(&site, NOBODY, &["restore", &copy]), 0, &[]);
-    fs::remove_file(&copy).unwrap();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let of_other = [&restore[..], &["--digest", &digest]].concat();
+    let of_other = stderr(&as_user(&site, NOBODY, &of_other));
+    let word = format!("restore --digest {digest} --who 'ann the second' /");
+    assert!(of_other.contains(&word), "{of_other}");
+    type_all(&site, &stderr(&refused));
+    assert_eq!(site.status()["restored"]["who"], "ann the second");
+    assert_eq!(site.status()["active"], 1);
 
-    fs::remove_dir_all(site.state()).unwrap();
-    fs::create_dir(site.state()).unwrap();
-    give(&site.state(), NOBODY);
+    emptied();
     let kit = home.path().join(format!("{name}.kit"));
     fs::copy(centre.kit("drone-7"), &kit).unwrap();
     let refused = as_user(&site, NOBODY, &["enrol", kit.to_str().unwrap()]);
     assert_reports(&refused, 3, &["Permission denied", "nothing was changed"]);
-    type_as_root(&stderr(&refused), "install -m 600 -o 65534");
-    let copy = last_argument(&stderr(&refused), "enrol");
-    assert_reports(&as_user(&site, NOBODY, &["enrol", &copy]), 0, &[]);
-    fs::remove_file(&copy).unwrap();
+    type_all(&site, &stderr(&refused));
+    assert_eq!(site.status()["site"], "drone-7");
 }
 
-/// The last word of the printed command that is to be given as the agent's user.
+/// Types each printed command as it is printed, with what stands for `sudo` where this user is root already.
 #[track_caller]
-fn last_argument(said: &str, command: &str) -> String {
-    let mut quoted = said.split('`').skip(1).step_by(2);
-    let found =
-        quoted.find(|quoted| quoted.starts_with("sudo -u '#65534' ") && quoted.contains(command));
-    let found = found.unwrap_or_else(|| panic!("{said}"));
-    found.rsplit(' ').next().unwrap().to_owned()
+fn type_all(site: &Site, said: &str) {
+    let programs = site.folder.path().join("bin");
+    fs::create_dir_all(&programs).unwrap();
+    let sudo = programs.join("sudo");
+    let text = "#!/bin/sh\nif [ \"$1\" = -u ]; then user=${2#\\#}; shift 2; set -- setpriv --reuid=$user --regid=$user --clear-groups -- \"$@\"; fi\n\
+                exec env -u OUTHAUL_STATE \"$@\"\n";
+    fs::write(&sudo, text).unwrap();
+    fs::set_permissions(&sudo, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!(
+        "{}:{}:{path}",
+        programs.display(),
+        site.folder.path().display()
+    );
+    let help = said.split("help: ").nth(1).unwrap();
+    let quoted: Vec<_> = help.split('`').skip(1).step_by(2).collect();
+    assert_eq!(quoted.len(), 3, "{said}");
+    for command in quoted {
+        let mut typed = Command::new("sh");
+        typed.args(["-c", command]).env("PATH", &path);
+        let done = typed.output().unwrap();
+        assert!(done.status.success(), "{command}: {}", stderr(&done));
+    }
 }

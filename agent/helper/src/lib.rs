@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::media::Media;
+use outhaul_kit::text;
 
 use crate::config::AgentConfig;
 use crate::error::AgentError;
@@ -26,7 +27,7 @@ mod plain;
 use outhaul_content::{blobs, generation};
 use outhaul_host::{error, facilities, host};
 use outhaul_kit::durable;
-use outhaul_settings::{apply, config};
+use outhaul_settings::{apply, config, noted};
 use outhaul_site::{cut, machine, state, state_folder};
 
 /// Where the helper's folder lies unless another is named.
@@ -109,6 +110,7 @@ impl Helper {
             Err(StateError::NotEnrolled { .. }) => return Err(not_set_up(folder, agent)),
             other => other?,
         };
+        refuse_lost_settings(&state_folder, &mut store)?;
         Ok(Self {
             state_folder,
             config,
@@ -131,6 +133,30 @@ fn not_set_up(folder: &Path, agent: &Path) -> RequestFailure {
             folder.display()
         ),
     }
+}
+
+/// Refuses to work by the default settings in place of those that are lost with the helper's own `agent.toml`.
+fn refuse_lost_settings(
+    state_folder: &StateFolder,
+    store: &mut Store,
+) -> Result<(), RequestFailure> {
+    if let Err(error) = noted::note(state_folder, store) {
+        tracing::warn!("which settings agent.toml has is not noted in case it is lost: {error}");
+    }
+    let Some(names) = noted::lost(state_folder, store.read())? else {
+        return Ok(());
+    };
+    Err(RequestFailure::Unable {
+        problem: format!(
+            "{}: the apply helper does nothing by the default settings",
+            noted::sentence(state_folder, &names)
+        ),
+        help: format!(
+            "put the file back, or write it again; where the default settings are meant from now on, make a file without settings as root \
+             (`install -m 644 /dev/null {}`)",
+            text::quoted(state_folder.config())
+        ),
+    })
 }
 
 /// The helper's own `agent.toml`. It applies by itself, whatever stands there.

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use outhaul_kit::text::{self, quoted};
 use outhaul_reconcilers::ApplyError;
-use outhaul_settings::named;
+pub use outhaul_settings::noted::note;
+use outhaul_settings::noted::{lost, sentence};
 use outhaul_site::aside;
 use outhaul_site::attention::{Attention, AttentionKind};
 
@@ -15,36 +16,8 @@ use rusqlite::Connection;
 
 use crate::config;
 use crate::error::AgentError;
-use crate::state::{self, StateError, Store, key};
+use crate::state::{self, StateError, key};
 use crate::state_folder::StateFolder;
-
-/// How many settings are named.
-const MAX_NAMED: usize = 5;
-
-/// Notes which settings the file has, before anything is done by them. One that is gone stays as it was noted.
-///
-/// # Errors
-/// [`StateError`]
-pub fn note(state_folder: &StateFolder, store: &mut Store) -> Result<(), StateError> {
-    let Some(now) = named::settings(&state_folder.config()) else {
-        return Ok(());
-    };
-    let known: Vec<String> = state::meta(store.read(), key::SETTINGS)?.unwrap_or_default();
-    match known == now {
-        true => Ok(()),
-        false => store.commit(|db| {
-            state::set_meta(db, key::SETTINGS, Some(&now).filter(|now| !now.is_empty()))
-        }),
-    }
-}
-
-/// The settings that are lost with the file, where it had some and is gone.
-fn lost(state_folder: &StateFolder, db: &Connection) -> Result<Option<Vec<String>>, StateError> {
-    match aside::is_taken(&state_folder.config()) {
-        true => Ok(None),
-        false => state::meta(db, key::SETTINGS),
-    }
-}
 
 /// Whether a service runs that read a file which is another one now, or gone.
 pub(crate) fn is_known_to_service(state_folder: &StateFolder) -> bool {
@@ -99,15 +72,6 @@ pub fn attention(
         format!("{}: {now}", sentence(state_folder, &names)),
         help(state_folder, target),
     )))
-}
-
-fn sentence(state_folder: &StateFolder, names: &[String]) -> String {
-    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    format!(
-        "`{}` is gone, and this site has worked with one that sets {}",
-        text::path(&state_folder.config()),
-        text::named(&names, MAX_NAMED)
-    )
 }
 
 fn help(state_folder: &StateFolder, target: Option<&Path>) -> String {

@@ -6,3 +6,4 @@
 pub mod apply;
 pub mod config;
 pub mod named;
+pub mod noted;

@@ -9,6 +9,7 @@ use outhaul_test_kit::{Centre, Draft};
 
 use crate::service::{Service, log, until};
 use crate::site::{Site, assert_reports, stderr, stdout, tree};
+use crate::split::Split;
 use crate::taken_away::{as_printed, path};
 
 const WORDS: [&str; 2] = [
@@ -164,4 +165,29 @@ fn a_plan_beside_a_service_that_read_the_lost_file_says_that_it_is_by_the_defaul
     assert_reports(&plan(), 0, &words);
     assert_eq!(site.ok(&["import", path(&two)])["state"], "gated");
     assert!(service.terminate().success());
+}
+
+#[test]
+fn the_apply_helper_does_nothing_by_the_default_settings_in_place_of_lost_ones() {
+    let centre = Centre::new();
+    let split = Split::new(Site::new(&centre, "drone-7"));
+    let settings = split.folder().join("agent.toml");
+    let target = split.site.folder.path().join("srv");
+    fs::write(&settings, format!("[folder]\ntarget = {target:?}\n")).unwrap();
+    split.site.take(&centre.publish(&Draft::hello("one")));
+    let before = tree(&target);
+    assert!(!before.is_empty());
+    fs::remove_file(&settings).unwrap();
+    let two = centre.publish(&Draft::hello("two"));
+    let refused = split.site.import(&two);
+    let words = [
+        "apply/agent.toml` is gone, and this site has worked with one that sets `folder.target`",
+        "the apply helper does nothing by the default settings",
+    ];
+    assert_reports(&refused, 3, &words);
+    assert_eq!(tree(&target), before);
+    assert!(split.applied().is_empty());
+    assert!(as_printed(&stderr(&refused), "install ").status.success());
+    split.site.ok(&["import", path(&two)]);
+    assert_eq!(split.applied()["hello/manifest.yaml"], b"greeting: two\n");
 }

@@ -65,7 +65,11 @@ impl PlatformRecord {
             }
         }
         if !is_commit(&snapshot.base.commit) {
-            return Err("names no commit of the base repository".to_owned());
+            return Err(
+                "names no full commit id of the base repository: render it again at the centre, where `--base-commit` is given \
+                 with the full id"
+                    .to_owned(),
+            );
         }
         let mut texts = std::iter::once(&self.environment).chain(self.files.keys());
         match texts.all(|text| is_plain(text)) {
@@ -141,8 +145,8 @@ mod tests {
                 "a/b/c",
                 "control characters in the name",
             ),
-            ("dev", &short, "r", "a/b/c", "names no commit"),
-            ("dev", "", "r", "a/b/c", "names no commit"),
+            ("dev", &short, "r", "a/b/c", "names no full commit id"),
+            ("dev", "", "r", "a/b/c", "names no full commit id"),
             ("d\nv", &commit, "r", "a/b/c", "its environment"),
             ("dev", &commit, "r", "a/b/\u{9b}c", "path of a file"),
         ] {

@@ -30,7 +30,7 @@ use crate::state::{self, Hold, StateError, clock, floors, generations, inventory
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
 use outhaul_pace::PullStatus;
-use outhaul_site::backup::restore::Restored;
+use outhaul_site::backup::restored::Restored;
 
 mod attention;
 mod brief;

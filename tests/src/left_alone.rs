@@ -29,7 +29,7 @@ enum Scope {
 }
 
 /// The sentences, and what each is about.
-const SENTENCES: [(&str, Scope); 28] = [
+const SENTENCES: [(&str, Scope); 29] = [
     ("nothing was changed", Scope::All),
     ("Nothing was changed", Scope::All),
     ("nothing was written", Scope::All),
@@ -38,6 +38,7 @@ const SENTENCES: [(&str, Scope); 28] = [
     ("nothing was signed", Scope::All),
     ("nothing was published", Scope::All),
     ("nothing was compared", Scope::All),
+    ("nothing was restored", Scope::All),
     ("nothing was made", Scope::All),
     ("nothing was used", Scope::All),
     ("nothing was typed", Scope::All),

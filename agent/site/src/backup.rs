@@ -21,6 +21,7 @@ mod checked;
 mod error;
 mod format;
 pub mod restore;
+pub mod restored;
 mod saved_holds;
 
 pub use error::BackupError;

@@ -166,7 +166,7 @@ pub mod key {
     pub const FORMER_REFUSALS: &str = "former-refusals";
     /// `Lost` of the agent: what an enrolment after a lost database could not know again.
     pub const LOST: &str = "lost";
-    /// [`crate::backup::restore::Restored`]: that this memory came from a backup.
+    /// [`crate::backup::restored::Restored`]: that this memory came from a backup.
     pub const RESTORED: &str = "restored";
     /// What a person has to know about holds after that, in sentences.
     pub const RESTORED_HOLDS: &str = "restored-holds";

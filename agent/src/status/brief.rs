@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::SignedDuration;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 
-use outhaul_site::backup::restore::Restored;
+use outhaul_site::backup::restored::Restored;
 
 use super::{GenerationStatus, Status};
 use crate::attention::AttentionKind;

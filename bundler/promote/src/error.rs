@@ -95,9 +95,9 @@ pub enum PromoteError {
         /// The hook.
         hook: String,
         /// What came of it, with what it reported.
-        result: String,
+        result: Box<str>,
         /// Why not.
-        why: String,
+        why: Box<str>,
         /// What to do.
         help: &'static str,
         /// The kind of that failure.

@@ -249,8 +249,9 @@ impl HookStep<'_> {
                 (HookResult::Passed, "") => "passed".to_owned(),
                 (HookResult::Passed, text) => format!("passed ({text})"),
                 (_, text) => format!("failed ({text})"),
-            },
-            why: error_chain(error),
+            }
+            .into(),
+            why: error_chain(error).into(),
             help,
             class: error.class(),
         }

@@ -117,6 +117,30 @@ impl Chain<'_> {
         Ok((decision, runs))
     }
 
+    /// Whether the environment is at the commit, with a promotion on record; and that it goes forward, before anything is run for it.
+    fn is_done(
+        &self,
+        link: &Link,
+        commit: &str,
+        is_first: bool,
+        backwards: bool,
+    ) -> Result<bool, PromoteError> {
+        if !link.is_at(commit) {
+            if !backwards {
+                self.refuse_backwards(link, commit)?;
+            }
+            return Ok(false);
+        }
+        match self.unrecorded(link, commit, is_first)? {
+            Some(lineage) if !backwards => {
+                self.refuse_moved_there(link, commit, lineage)?;
+                Ok(false)
+            }
+            Some(_) => Ok(false),
+            None => Ok(true),
+        }
+    }
+
     /// Moves an environment, when everything allows it.
     ///
     /// # Errors
@@ -159,20 +183,8 @@ impl Chain<'_> {
             commit: &commit,
             hub: asked.hub,
         });
-        // Where it is, and whether it goes forward, before anything is run for it.
         let is_first = asked.past_gate.is_none() && from.is_none();
-        let mut is_done = false;
-        if link.is_at(&commit) {
-            match self.unrecorded(&link, &commit, is_first)? {
-                Some(lineage) if !asked.backwards => {
-                    self.refuse_moved_there(&link, &commit, lineage)?;
-                }
-                Some(_) => {}
-                None => is_done = true,
-            }
-        } else if !asked.backwards {
-            self.refuse_backwards(&link, &commit)?;
-        }
+        let is_done = self.is_done(&link, &commit, is_first, asked.backwards)?;
         let mut ran = None;
         let ask = |from: &str| {
             let hub = asked.hub.as_ref().ok_or_else(|| PromoteError::NoHub {

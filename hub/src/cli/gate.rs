@@ -12,7 +12,7 @@ use outhaul_view::steps::RecordedSteps;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep, refusal};
+use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
 use crate::store::{Session, StepRules};
 use crate::time;
@@ -128,7 +128,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             if decision.verdict == GateVerdict::Closed {
                 console::fail(
                     REFUSED,
-                    &text::printable_lines(&refusal(&decision, WAY_OUT)),
+                    &text::printable_lines(&decision_text::refusal(&decision, WAY_OUT)),
                 );
             }
         }

@@ -492,15 +492,3 @@ pub fn keep(
         &evidence_lines(decision),
     )
 }
-
-/// Why a commit does not go on and what opens the gate, as an error: the same sentences as the text of a decision has.
-pub fn refusal(decision: &Decision, way_out: &str) -> String {
-    let mut text = format!(
-        "error: the gate of `{}` is closed for {}",
-        decision.environment, decision.commit
-    );
-    for reason in &decision.reasons {
-        text.push_str(&format!("\n  - {reason}"));
-    }
-    format!("{text}\nhelp: {way_out}")
-}

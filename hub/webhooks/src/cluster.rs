@@ -10,9 +10,8 @@ use outhaul_bundle::report::{
     WebhookEvidence, WebhookObject, WebhookSender,
 };
 
-use crate::compare::Compared;
 use crate::event::{WebhookEvent, shortened};
-use crate::record::{KnownRecord, MAX_ASSIGNMENTS};
+use crate::record::{Compared, KnownRecord, MAX_ASSIGNMENTS};
 use crate::settings::WebhookSettings;
 use crate::shown::{HOUR_MS, Shown};
 

@@ -17,17 +17,6 @@ use crate::record::KnownRecord;
 /// Hexadecimal digits of a commit that a message shows.
 const SHOWN_DIGITS: usize = 12;
 
-/// How the record of a commit stands towards the bundles that the hub verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Compared {
-    /// It holds what this bundle does.
-    Same,
-    /// No bundle of its base commit is on record, or none can be read; in words.
-    Unknown(String),
-    /// It holds something else than each of them; in words.
-    Differs(String),
-}
-
 /// Why `record` is not of `index`; `None` where it is.
 pub(crate) fn difference(record: &KnownRecord, index: &Index) -> Option<String> {
     let number = index.number;

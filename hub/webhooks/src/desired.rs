@@ -6,8 +6,8 @@
 use outhaul_bundle::Index;
 use outhaul_store::{BundleOnRecord, KeptIndex, MAX_INDEX_BYTES, Session, StoreError};
 
-use crate::compare::{Compared, difference, is_same_base, other_commits, unknown_base};
-use crate::record::{KnownRecord, OtherThan};
+use crate::compare::{difference, is_same_base, other_commits, unknown_base};
+use crate::record::{Compared, KnownRecord, OtherThan};
 use crate::settings::WebhookSettings;
 
 /// Most bundles of one base commit that are looked at, the newest first.

@@ -12,7 +12,6 @@ use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
 use outhaul_http::{Authority, Client, ClientSettings, Method, TimeLimits};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::Compared;
 use crate::contents::digest_of;
 use crate::settings::WebhookSettings;
 
@@ -20,6 +19,17 @@ use crate::settings::WebhookSettings;
 pub(crate) const MAX_ASSIGNMENTS: usize = 1_000;
 /// How long a forge may take in all: less than Flux waits for an answer.
 const WHOLE: Duration = Duration::from_secs(10);
+
+/// How the record of a commit stands towards the bundles that the hub verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// It holds what this bundle does.
+    Same,
+    /// No bundle of its base commit is on record, or none can be read; in words.
+    Unknown(String),
+    /// It holds something else than each of them; in words.
+    Differs(String),
+}
 
 /// What is kept of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -148,7 +148,7 @@ fn a_site_pulls_from_the_folder_of_a_server_of_static_files() {
         );
         fs::copy(there, here).unwrap();
     }
-    let refused = publish(&fixture, 1, &["web", "www"], "");
+    let refused = publish(&fixture, 3, &["web", "www"], "");
     assert!(
         refused.contains("nothing was sent") || refused.contains("keeps no copy"),
         "{refused}"

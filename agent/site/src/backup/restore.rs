@@ -14,9 +14,9 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_kit::media;
 use outhaul_signer::SigningKey;
 use rusqlite::{Connection, OpenFlags};
-use serde::{Deserialize, Serialize};
 
 use super::format::{BackupEntry, Header, Named};
+use super::restored::Restored;
 use super::saved_holds::{self, SavedHolds};
 use super::{BackupError, checked};
 use crate::durable::{self, FileError, at};
@@ -43,19 +43,6 @@ pub struct Options<'a> {
     pub clocks: Clocks,
     /// What is wrong with a file of settings, if anything.
     pub settings: fn(&Path) -> Option<String>,
-}
-
-/// That this site was restored, for `status`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restored {
-    /// When, milliseconds since 1970 by the site's clock.
-    pub at_ms: i64,
-    /// When the backup was made, by the clock of then.
-    pub made_ms: i64,
-    /// The numbering of the backup.
-    pub before: String,
-    /// Who restored it.
-    pub who: String,
 }
 
 /// What was restored.

@@ -19,7 +19,7 @@ use crate::state::{self, StateError, Store, former, key, outbox, saved};
 use crate::state_folder::{RESCUED, StateFolder};
 
 use super::BackupError;
-use super::restore::Restored;
+use super::restored::Restored;
 
 /// Refuses what is saved in `rescued` for another site than the one of the backup: nothing would ever send or use it.
 ///

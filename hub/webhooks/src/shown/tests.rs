@@ -6,7 +6,7 @@ use outhaul_test_kit::plain::{self, NEW};
 
 use super::*;
 use crate::cluster::without_details;
-use crate::compare::Compared;
+use crate::record::Compared;
 
 const NOW: i64 = 1_790_000_000_000;
 /// When the events of these tests came, unless a test has its own time: none is dated ahead of it.

@@ -89,6 +89,9 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     };
     let to_stage =
         |code: i32| promote(code, &["--from", "dev", "--to", "stage", "--hub", &hub.url]);
+    // Of what `stage` names the folder has no history either, which is looked at before the gate.
+    let command = ["--from", "dev", "--to", "stage", "--hub", &hub.url];
+    let back_to_stage = |code: i32| promote(code, &[&command[..], &["--backwards"]].concat());
     let base_of_stage = || fixture.git("control-plane", &["show", "stage:base-repo.yaml"]);
     let main = fixture.git("control-plane", &["rev-parse", "main"]);
     // The commit that `dev` names is of a history that this folder does not have, as after a branch was forced to another one.
@@ -97,13 +100,13 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
 
     // 3: silent sites keep the gate closed, each by its name.
     fixture.bundle("dev");
-    let refused = to_stage(1);
+    let refused = back_to_stage(1);
     for site in ["drone-1", "large-1"] {
         assert!(refused.stderr.contains(site), "{}", refused.stderr);
     }
     fixture.carry("large-1");
     fixture.home("large-1");
-    let refused = to_stage(1);
+    let refused = back_to_stage(1);
     assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("large-1"), "{}", refused.stderr);
     assert!(!base_of_stage().contains(&main), "stage stays where it is");
@@ -114,16 +117,15 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     fs::write(fixture.path(in_the_way), "someone else's\n").unwrap();
     fixture.agent("drone-1", 1, &["import", "stick"]);
     fixture.home("drone-1");
-    let refused = to_stage(1);
+    let refused = back_to_stage(1);
     assert!(refused.stderr.contains("drone-1"), "{}", refused.stderr);
     fs::remove_file(fixture.path(in_the_way)).unwrap();
     fixture.agent("drone-1", 0, &["approve", "1"]);
     fixture.carry("drone-1");
     fixture.home("drone-1");
-    // The gate is open; of what `stage` names the folder has no history either.
+    // The gate is open.
     assert!(to_stage(1).stderr.contains("is not part of"));
-    let command = ["--from", "dev", "--to", "stage", "--hub", &hub.url];
-    promote(0, &[&command[..], &["--backwards"]].concat());
+    back_to_stage(0);
     assert!(base_of_stage().contains(&main), "{}", base_of_stage());
     let message = fixture.git("control-plane", &["log", "-1", "--format=%B", "stage"]);
     for site in ["drone-1", "large-1"] {

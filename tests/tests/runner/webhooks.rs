@@ -155,6 +155,10 @@ impl Observed {
             "--rules",
             rules,
             "--record",
+            "--by",
+            "ann",
+            "--reason",
+            "this cluster takes no agent",
             "--commit",
         ];
         let decided =

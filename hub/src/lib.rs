@@ -32,7 +32,6 @@ pub mod retention;
 mod server;
 #[cfg(test)]
 mod shown;
-mod state;
 #[cfg(test)]
 mod stored;
 mod time;
@@ -42,6 +41,7 @@ pub use gate::{Decision, GateQuestion, GateVerdict};
 use outhaul_desired as desired;
 use outhaul_desired::materials;
 pub use outhaul_enrol as enrol;
+use outhaul_hub_state as state;
 pub use outhaul_store as store;
 pub use outhaul_view as view;
 use outhaul_view::explained::kept as explanations;

@@ -241,6 +241,15 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "which sites belong to a fleet follows from what was signed and what is on record",
     },
     Rule {
+        member: "outhaul-hub-state",
+        never: &[
+            &CENTRE,
+            &["axum", "hyper", "outhaul-listen", "ureq"],
+            PROGRAMS,
+        ],
+        why: "a folder is opened by what is in it, and its key signs what the hub gives it",
+    },
+    Rule {
         member: "outhaul-ingest",
         never: &[
             &CENTRE,

@@ -8,7 +8,7 @@ use std::path::Path;
 use outhaul_bundle::Digest;
 
 use super::{StateError, lost};
-use crate::store::{Address, Located};
+use outhaul_store::{Address, Located};
 
 /// A folder whose database is elsewhere keeps it: what is in there would be forgotten.
 pub(super) fn refuse_other_database(

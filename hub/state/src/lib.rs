@@ -5,7 +5,7 @@
 //! beside it. All is for its owner only. The key is opened only where something is signed.
 
 mod keys;
-pub(crate) mod lost;
+pub mod lost;
 mod refused;
 mod webhook;
 
@@ -28,10 +28,10 @@ pub use keys::{
     KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, credential as key_credential,
 };
 
-use crate::clock;
-use crate::desired::ENROLLED;
-use crate::ingest::Complete;
-use crate::store::{self, Address, Located, Moved, Session, Store, StoreError};
+use outhaul_desired::ENROLLED;
+use outhaul_ingest::Complete;
+use outhaul_store::{self as store, Address, Located, Moved, Session, Store, StoreError};
+use outhaul_view::clock;
 
 /// The hub's key in the state folder.
 pub const KEY_FILE: &str = "hub.key";
@@ -53,7 +53,6 @@ pub struct Hub {
 
 /// Why a state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StateError {
     /// A file or folder failed.
     #[error(transparent)]

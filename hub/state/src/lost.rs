@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use outhaul_kit::durable::{self, FileError};
 
 use super::{KEY_FILE, LOCK_FILE};
-use crate::store;
+use outhaul_store as store;
 
 /// Stands in the folder while `init` makes a hub: a set-up that was interrupted goes on, and a lost database does not look
 /// like one.
-pub(super) const BEGUN: &str = "hub.init";
+pub(crate) const BEGUN: &str = "hub.init";
 /// A database on its way back from a backup, under this name until it was checked.
-pub(crate) const RESTORING: &str = "hub.db.restoring";
+pub const RESTORING: &str = "hub.db.restoring";
 /// What SQLite puts beside a database.
-pub(crate) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+pub const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// The set-up is complete: its mark goes, also where `init` was ended just before.
 ///
 /// # Errors
 /// [`FileError`]
-pub(super) fn set_up(folder: &Path) -> Result<(), FileError> {
+pub(crate) fn set_up(folder: &Path) -> Result<(), FileError> {
     let begun = folder.join(BEGUN);
     if begun.exists() {
         durable::remove_file(&begun)?;
@@ -33,12 +33,12 @@ pub(super) fn set_up(folder: &Path) -> Result<(), FileError> {
 }
 
 /// Whether the database is there and holds something, or is on a server.
-pub(crate) fn has_database(folder: &Path) -> bool {
+pub fn has_database(folder: &Path) -> bool {
     folder.join(store::SERVER_FILE).exists() || has_file(folder)
 }
 
 /// Whether the database is there as a file that holds something.
-pub(crate) fn has_file(folder: &Path) -> bool {
+pub fn has_file(folder: &Path) -> bool {
     fs::metadata(folder.join(store::FILE_NAME)).is_ok_and(|found| found.len() > 0)
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn has_file(folder: &Path) -> bool {
 ///
 /// # Errors
 /// [`FileError`] when the folder cannot be read.
-pub(crate) fn remains(folder: &Path) -> Result<Vec<String>, FileError> {
+pub fn remains(folder: &Path) -> Result<Vec<String>, FileError> {
     if !folder.is_dir() || has_database(folder) || folder.join(BEGUN).exists() {
         return Ok(Vec::new());
     }
@@ -73,7 +73,7 @@ fn is_of_a_hub(name: &str) -> bool {
 ///
 /// # Errors
 /// [`FileError`]
-pub(crate) fn put_aside(folder: &Path, now_ms: i64) -> Result<(), FileError> {
+pub fn put_aside(folder: &Path, now_ms: i64) -> Result<(), FileError> {
     let database = folder.join(store::FILE_NAME);
     if !has_file(folder) {
         durable::remove_file(&database)?;
@@ -98,7 +98,7 @@ pub(crate) fn put_aside(folder: &Path, now_ms: i64) -> Result<(), FileError> {
 ///
 /// # Errors
 /// [`FileError`]
-pub(crate) fn remove_restoring(folder: &Path) -> Result<(), FileError> {
+pub fn remove_restoring(folder: &Path) -> Result<(), FileError> {
     let restoring = folder.join(RESTORING);
     durable::remove_file(&restoring)?;
     BESIDE
@@ -107,14 +107,14 @@ pub(crate) fn remove_restoring(folder: &Path) -> Result<(), FileError> {
 }
 
 /// `path` with `end` added to its name.
-pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+pub fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
 }
 
 /// The names as a sentence has them.
-pub(super) fn named(names: &[String]) -> String {
+pub(crate) fn named(names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
 }

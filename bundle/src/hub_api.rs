@@ -18,6 +18,7 @@ mod checks;
 mod explanation;
 mod faults;
 mod kalypso;
+mod on_record;
 mod received;
 mod rules;
 mod selection;
@@ -41,6 +42,7 @@ pub use explanation::{
 };
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use kalypso::{Descriptor, ReportedReconciler};
+pub use on_record::{AccessRow, ActRow, DecisionAnswer, DecisionRow, EvidenceRow};
 pub use received::{
     Enrolled, RecordedBundle, RefusedGroup, RefusedLine, ReportsAnswer, RequestAnswer,
 };
@@ -56,6 +58,10 @@ pub use webhook::{MAX_WEBHOOK_BYTES, WebhookAnswer, WebhookOutcome};
 
 /// Where the answers are, below the hub's address.
 pub mod path {
+    /// Who did what with which right: [`AccessRow`](super::AccessRow)s.
+    pub const ACCESS: &str = "/api/v1/access";
+    /// What people and checks put on record about gates: [`ActRow`](super::ActRow)s.
+    pub const ACTS: &str = "/api/v1/acts";
     /// The advisories on record: [`AdvisoryRow`](super::AdvisoryRow)s.
     pub const ADVISORIES: &str = "/api/v1/advisories";
     /// Which sites an advisory is about: [`AffectedSites`](super::AffectedSites).
@@ -66,6 +72,10 @@ pub mod path {
     pub const BUNDLES: &str = "/api/v1/bundles";
     /// Takes the outcome of a check: a [`CheckRequest`](super::CheckRequest); answers with a [`CheckAnswer`](super::CheckAnswer).
     pub const CHECKS: &str = "/api/v1/checks";
+    /// What gates decided: [`DecisionRow`](super::DecisionRow)s.
+    pub const DECISIONS: &str = "/api/v1/decisions";
+    /// One of them with what it rests on: a [`DecisionAnswer`](super::DecisionAnswer).
+    pub const DECISION: &str = "/api/v1/decision";
     /// Why one pair is assigned or not, and its values: an [`ExplanationAnswer`](super::ExplanationAnswer).
     pub const EXPLANATION: &str = "/api/v1/explanation";
     /// Takes what `outhaul explain --whole` wrote; answers which are on record: [`ExplanationRow`](super::ExplanationRow)s.

@@ -19,6 +19,7 @@ use crate::ingest::IngestError;
 use crate::state::StateError;
 use crate::store::BackupError;
 use crate::store::StoreError;
+use crate::view::table::TableError;
 
 /// Why a command ended.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +102,9 @@ pub enum HubError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The list cannot be written as a table: a defect of this program.
+    #[error("the list cannot be written as CSV")]
+    Table(#[from] TableError),
     /// The TLS certificate or key cannot be used.
     #[error("the TLS certificate and key cannot be used: {problem}")]
     Tls {
@@ -178,7 +182,7 @@ impl Classified for HubError {
             },
             Self::State(error) => state_class(error),
             Self::Store(error) | Self::Ingest(IngestError::Store(error)) => error.class(),
-            Self::Page(_) => FailureClass::Internal,
+            Self::Page(_) | Self::Table(_) => FailureClass::Internal,
             Self::Bundle { .. }
             | Self::Clock { .. }
             | Self::File(_)

@@ -28,6 +28,7 @@ mod pages;
 mod people;
 mod problem;
 mod rate;
+mod records;
 mod refusal;
 mod removals;
 mod reported;

@@ -262,7 +262,7 @@ fn a_pipeline_asks_with_rules_and_what_it_cannot_ask_is_told_in_json() {
             "`max_age_hour`, `quorum`",
         ),
         ("/api/v1/sites?limits=1", "`limits`"),
-        ("/api/v1/assignments?format=csv", "`format`"),
+        ("/api/v1/assignments?formats=csv", "`formats`"),
         ("/api/v1/refusals?after=a", "`after`"),
         ("/api/v1/requests?site=a", "`site`"),
     ] {

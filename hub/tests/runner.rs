@@ -36,6 +36,7 @@ mod program;
 mod provider;
 mod pushed;
 mod recorded_rules;
+mod records;
 mod reported;
 mod retention;
 mod secrecy;

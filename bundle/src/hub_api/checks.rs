@@ -20,6 +20,7 @@ pub const MAX_CHECK_DETAIL_BYTES: usize = 1024;
 
 /// A check that must have passed for the very commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckRule {
     /// Its name.

@@ -24,6 +24,7 @@ const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 /// What a gate asks for. What is absent is not asked for, but for the age of reports and the share of sites, which
 /// have defaults at the hub.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct GateRules {
     /// The oldest report that counts, in hours.
@@ -60,6 +61,7 @@ pub struct GateRules {
 
 /// Approval by some of the people named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// How many of them.
@@ -70,6 +72,7 @@ pub struct ApprovalRule {
 
 /// A time at which nothing is promoted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClosedTime {
     /// Its first instant: `2026-12-20` or `2026-12-20T18:00:00Z`.
@@ -83,6 +86,7 @@ pub struct ClosedTime {
 
 /// A time of the week at which promotion is allowed, in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PromotionWindow {
     /// On which days; every day when left out. An empty list is refused where it is read: it may be meant as none.
@@ -114,6 +118,7 @@ fn some_day<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeSet<Day>, D::Erro
 
 /// A day of the week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the days of the week")]
 pub enum Day {
@@ -154,6 +159,7 @@ impl Day {
 
 /// Rules for the sites of one cluster type, or of one workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PartRule {
     /// The cluster type, such as a ring.

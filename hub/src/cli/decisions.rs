@@ -1,7 +1,8 @@
 //! `outhaul-hub decisions`: what gates decided, and what each decision rests on.
 
+use outhaul_bundle::hub_api::EvidenceRow;
 use outhaul_kit::text;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
@@ -9,6 +10,7 @@ use crate::gate;
 use crate::state::Hub;
 use crate::store::StoreError;
 use crate::time;
+use crate::view::on_record::evidence;
 
 /// List what gates decided, or show one decision with every site and the report that it rests on
 #[derive(Debug, clap::Args)]
@@ -80,7 +82,7 @@ fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
                 .to_owned(),
         });
     };
-    let sites: Vec<Value> = lines.iter().map(|line| site(line)).collect();
+    let sites: Vec<EvidenceRow> = lines.iter().map(|line| evidence(line)).collect();
     match common.output {
         Output::Json => print::json(&json!({ "decision": record, "evidence": sites })),
         Output::Text => {
@@ -119,14 +121,4 @@ fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
         }
     }
     Ok(0)
-}
-
-/// A line of evidence: site, status, and the epoch, number and digest of its report.
-fn site(line: &str) -> Value {
-    let mut parts = line.split('\t');
-    let mut next = || parts.next();
-    json!({
-        "site": next(), "status": next(), "epoch": next(),
-        "report": next().and_then(|number| number.parse::<u64>().ok()), "digest": next(),
-    })
 }

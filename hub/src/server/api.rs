@@ -32,7 +32,7 @@ use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
     access, acts, advisories, bundles as on_record, checks, explanations, faults, gates, kalypso,
-    lists, login, metrics, pages, people, removals, reported, values, webhooks,
+    lists, login, metrics, pages, people, records, removals, reported, values, webhooks,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -68,6 +68,10 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(values::of_site))
         .routes(routes!(webhooks::take))
         .routes(routes!(gates::gate))
+        .routes(routes!(records::decisions))
+        .routes(routes!(records::decision))
+        .routes(routes!(records::acts))
+        .routes(routes!(records::access))
         .routes(routes!(kalypso::deployment_state))
         .routes(routes!(reported::of_site, reports))
         .routes(routes!(on_record::listed, bundles))

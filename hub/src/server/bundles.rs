@@ -1,19 +1,19 @@
 //! Bundles over HTTP: which are on record, how large each is, and where its sites stand.
 //!
-//! What comes in: which part of the list. What goes out: JSON, with a `Link` to the next part. It reads the store and changes nothing:
+//! What comes in: which part of the list. What goes out: JSON or CSV, with a `Link` to the next part. It reads the store and changes nothing:
 //! bundles are taken in by the call of the same path.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use outhaul_bundle::hub_api::{BundleRow, escaped, path};
 use serde::Deserialize;
 
-use super::lists::{Part, linked};
+use super::lists::{Format, Part};
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
-use super::shown::Json;
 use crate::store::StoreError;
 use crate::view;
 
@@ -23,7 +23,7 @@ use crate::view;
 pub(super) struct BundlesPart(Part);
 
 impl Question for BundlesPart {
-    const NAMES: &[&str] = &["limit", "offset", "environment", "cluster_type"];
+    const NAMES: &[&str] = &["limit", "offset", "environment", "cluster_type", "format"];
 }
 
 /// The bundles on record.
@@ -38,9 +38,10 @@ impl Question for BundlesPart {
         ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
         ("environment" = Option<String>, Query, description = "Only bundles of this environment; one that nothing has is refused"),
         ("cluster_type" = Option<String>, Query, description = "Only bundles of this cluster type; one that nothing has is refused"),
+        ("format" = inline(Option<Format>), Query, description = "Without it, CSV where `Accept` begins with `text/csv`, else JSON"),
     ),
     responses(
-        (status = 200, description = "The bundles by environment and cluster type, the newest first of each; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<BundleRow>),
+        (status = 200, description = "The bundles by environment and cluster type, the newest first of each; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", content((Vec<BundleRow> = "application/json"), (String = "text/csv; charset=utf-8"))),
         Guarded,
         Answers,
     )
@@ -48,7 +49,9 @@ impl Question for BundlesPart {
 pub(super) async fn listed(
     State(shared): State<Arc<Shared>>,
     Params(BundlesPart(part)): Params<BundlesPart>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let form = part.form(&headers);
     let (limit, offset, streams) = (part.limit()?, part.offset()?, part.streams()?);
     let answer = shared.look(move |store, _| {
         let streams = (streams.0.as_str(), streams.1.as_str());
@@ -69,8 +72,7 @@ pub(super) async fn listed(
             }
             next
         });
-        let answer = Json(rows).into_response();
-        Ok(Ok(linked(path::BUNDLES, next, answer)))
+        Ok(Ok(form.answer(path::BUNDLES, next, &rows)?))
     });
     answer.await?
 }

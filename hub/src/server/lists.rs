@@ -1,6 +1,6 @@
 //! Lists over HTTP: sites, assignments, requests that wait, refusals.
 //!
-//! What comes in: which part of a list, and in which form. What goes out: JSON, and for sites CSV. Lists are bounded and
+//! What comes in: which part of a list, and in which form. What goes out: JSON or CSV. Lists are bounded and
 //! read from the store part by part, with a `Link` to the next one; no list reads the whole fleet.
 
 use std::sync::Arc;
@@ -9,16 +9,20 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{escaped, path};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
+use crate::error::HubError;
 use crate::store::{IngestRefusal, SitePage, StoreError};
 use crate::time;
+use crate::view::table::{Columns, csv};
 use crate::view::{AssignmentRow, Reading, RequestRow, SiteRow, request_rows};
 
+/// Rows in one answer, of a list that is read as it grows.
+pub(super) const MAX_NEWEST: u32 = 1_000;
 /// Rows of a list in one answer.
 const MAX_ROWS: usize = 10_000;
 /// Sites whose assignments are read at once.
@@ -35,7 +39,7 @@ pub(super) struct Part {
     /// Rows of sites after this name; of lists by site only.
     #[serde(default)]
     after: String,
-    /// Of sites only.
+    /// JSON where neither this nor `Accept` asks for CSV.
     format: Option<Format>,
     /// Rows of this environment; of bundles only.
     environment: Option<String>,
@@ -53,6 +57,51 @@ pub(super) enum Format {
     Json,
 }
 
+/// In which form a list is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    is_csv: bool,
+    /// Whether the address says so, and those of the next parts have to.
+    is_named: bool,
+}
+
+impl Form {
+    /// What `format` says, or else `Accept`.
+    pub(super) fn of(format: Option<Format>, headers: &HeaderMap) -> Self {
+        let is_csv = match format {
+            Some(format) => format == Format::Csv,
+            None => headers
+                .get(header::ACCEPT)
+                .and_then(|value| value.to_str().ok())
+                .is_some_and(|value| value.trim().starts_with("text/csv")),
+        };
+        Self {
+            is_csv,
+            is_named: format.is_some() && is_csv,
+        }
+    }
+
+    /// The rows, with a `Link` to the next ones, where there are more.
+    ///
+    /// # Errors
+    /// [`HubError`] for rows that cannot be written.
+    pub(super) fn answer<T: Columns>(
+        self,
+        path: &str,
+        more: Option<String>,
+        rows: &[T],
+    ) -> Result<Response, HubError> {
+        let answer = if self.is_csv {
+            let kind = [(header::CONTENT_TYPE, "text/csv; charset=utf-8")];
+            (kind, csv(rows)?).into_response()
+        } else {
+            Json(json!(rows)).into_response()
+        };
+        let form = if self.is_named { "&format=csv" } else { "" };
+        Ok(linked(path, more.map(|query| query + form), answer))
+    }
+}
+
 /// Which part of the list of sites.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
@@ -68,7 +117,7 @@ impl Question for SitesPart {
 pub(super) struct AssignmentsPart(Part);
 
 impl Question for AssignmentsPart {
-    const NAMES: &[&str] = &["limit", "offset", "after"];
+    const NAMES: &[&str] = &["limit", "offset", "after", "format"];
 }
 
 /// Which part of any other list.
@@ -77,7 +126,7 @@ impl Question for AssignmentsPart {
 pub(super) struct ListPart(Part);
 
 impl Question for ListPart {
-    const NAMES: &[&str] = &["limit", "offset"];
+    const NAMES: &[&str] = &["limit", "offset", "format"];
 }
 
 impl Part {
@@ -123,15 +172,9 @@ impl Part {
         ))
     }
 
-    /// Whether CSV is asked for, by `format` or by `Accept`.
-    fn is_csv(&self, headers: &HeaderMap) -> bool {
-        match self.format {
-            Some(format) => format == Format::Csv,
-            None => headers
-                .get(header::ACCEPT)
-                .and_then(|value| value.to_str().ok())
-                .is_some_and(|value| value.trim().starts_with("text/csv")),
-        }
+    /// The form that is asked for.
+    pub(super) fn form(&self, headers: &HeaderMap) -> Form {
+        Form::of(self.format, headers)
     }
 }
 
@@ -150,13 +193,17 @@ pub(super) fn named<'a>(
     Ok(name)
 }
 
-/// The rows of one answer as JSON, with a `Link` to the next ones.
-fn rows<T: Serialize>(path: &str, (offset, limit): (usize, usize), all: &[T]) -> Response {
+/// The rows of one answer, of all that there are.
+fn rows<T: Columns>(
+    form: Form,
+    path: &str,
+    (offset, limit): (usize, usize),
+    all: &[T],
+) -> Result<Response, HubError> {
     let from = offset.min(all.len());
     let to = from.saturating_add(limit).min(all.len());
-    let answer = Json(json!(&all[from..to])).into_response();
     let more = (to < all.len()).then(|| format!("limit={limit}&offset={to}"));
-    linked(path, more, answer)
+    form.answer(path, more, &all[from..to])
 }
 
 /// The answer with a `Link` to the next rows, where there are more.
@@ -196,7 +243,7 @@ pub(super) async fn sites(
     Params(SitesPart(part)): Params<SitesPart>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let is_csv = part.is_csv(&headers);
+    let form = part.form(&headers);
     let (limit, offset) = (part.limit()?, part.offset()?);
     let now_ms = time::now_ms();
     let answer = shared.look(move |store, _| {
@@ -212,76 +259,15 @@ pub(super) async fn sites(
         let more = (rows.len() > limit).then(|| {
             rows.truncate(limit);
             let next = offset.saturating_add(rows.len());
-            let form = if is_csv { "&format=csv" } else { "" };
             let after = escaped(&part.after);
             match after.is_empty() {
-                true => format!("limit={limit}&offset={next}{form}"),
-                false => format!("limit={limit}&offset={next}&after={after}{form}"),
+                true => format!("limit={limit}&offset={next}"),
+                false => format!("limit={limit}&offset={next}&after={after}"),
             }
         });
-        let answer = if is_csv {
-            let kind = [(header::CONTENT_TYPE, "text/csv; charset=utf-8")];
-            (kind, csv(&rows)).into_response()
-        } else {
-            Json(json!(rows)).into_response()
-        };
-        Ok(linked(path::SITES, more, answer))
+        form.answer(path::SITES, more, &rows)
     });
     Ok(answer.await?)
-}
-
-/// The sites as CSV, RFC 4180: one line each, the names of the columns first.
-fn csv(rows: &[SiteRow]) -> String {
-    let mut text = String::from(
-        "site,environment,cluster_type,verdict,connection,last_seen,via,desired,actual,bundle,state,message,\
-         newest_report,acknowledged,missing,conflict,waived_until,deferred_until\r\n",
-    );
-    let number = |number: Option<u64>| number.map_or_else(String::new, |n| n.to_string());
-    let runs = |runs: &[(u64, u64)]| {
-        let run = |(first, last): &(u64, u64)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}–{last}"),
-        };
-        runs.iter().map(run).collect::<Vec<_>>().join(" ")
-    };
-    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    for row in rows {
-        let cells = [
-            row.site.clone(),
-            row.environment.clone(),
-            row.cluster_type.clone(),
-            row.verdict.to_owned(),
-            word(json!(row.connection)),
-            row.last_seen.clone().unwrap_or_default(),
-            row.via.clone().unwrap_or_default(),
-            number(row.desired),
-            number(row.actual),
-            word(json!(row.bundle)),
-            row.state.clone(),
-            row.message.clone(),
-            number(row.newest_report),
-            number(row.acknowledged),
-            runs(&row.missing),
-            row.conflict.clone().unwrap_or_default(),
-            row.waived_until.clone().unwrap_or_default(),
-            row.deferred_until.clone().unwrap_or_default(),
-        ];
-        let cells: Vec<String> = cells.iter().map(|cell| cell_of(cell)).collect();
-        text.push_str(&cells.join(","));
-        text.push_str("\r\n");
-    }
-    text
-}
-
-/// One cell. What a spreadsheet would take for a formula is shown as text: sites write some of these.
-fn cell_of(text: &str) -> String {
-    let text = outhaul_kit::text::printable(text);
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let mark = if is_formula { "'" } else { "" };
-    if is_formula || text.contains([',', '"', '\n', '\r']) {
-        return format!("\"{mark}{}\"", text.replace('"', "\"\""));
-    }
-    text.into_owned()
 }
 
 /// Assignments by site, read some sites at a time.
@@ -294,9 +280,10 @@ fn cell_of(text: &str) -> String {
         ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
         ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
         ("after" = Option<String>, Query, description = "Rows of sites after this name"),
+        ("format" = inline(Option<Format>), Query, description = "Without it, CSV where `Accept` begins with `text/csv`, else JSON"),
     ),
     responses(
-        (status = 200, description = "The assignments by site; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<AssignmentRow>),
+        (status = 200, description = "The assignments by site; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", content((Vec<AssignmentRow> = "application/json"), (String = "text/csv; charset=utf-8"))),
         Guarded,
         Answers,
     )
@@ -304,7 +291,9 @@ fn cell_of(text: &str) -> String {
 pub(super) async fn assignments(
     State(shared): State<Arc<Shared>>,
     Params(AssignmentsPart(part)): Params<AssignmentsPart>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let form = part.form(&headers);
     let (limit, offset) = (part.limit()?, part.offset()?);
     let now_ms = time::now_ms();
     let answer = shared.look(move |store, _| {
@@ -356,11 +345,7 @@ pub(super) async fn assignments(
                 ),
             }
         });
-        Ok(linked(
-            path::ASSIGNMENTS,
-            next,
-            Json(json!(shown)).into_response(),
-        ))
+        form.answer(path::ASSIGNMENTS, next, &shown)
     });
     Ok(answer.await?)
 }
@@ -374,9 +359,10 @@ pub(super) async fn assignments(
     params(
         ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
         ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
+        ("format" = inline(Option<Format>), Query, description = "Without it, CSV where `Accept` begins with `text/csv`, else JSON"),
     ),
     responses(
-        (status = 200, description = "The requests; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<RequestRow>),
+        (status = 200, description = "The requests; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", content((Vec<RequestRow> = "application/json"), (String = "text/csv; charset=utf-8"))),
         Guarded,
         Answers,
     )
@@ -384,14 +370,16 @@ pub(super) async fn assignments(
 pub(super) async fn waiting(
     State(shared): State<Arc<Shared>>,
     Params(ListPart(part)): Params<ListPart>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let form = part.form(&headers);
     let part = (part.offset()?, part.limit()?);
     let answer = shared.look(move |store, _| {
         let shown = store.read(|session| {
             let pending = session.pending_requests(u32::MAX)?;
             Ok::<_, StoreError>(request_rows(&pending, &session.site_states()?))
         })?;
-        Ok(rows(path::REQUESTS, part, &shown))
+        rows(form, path::REQUESTS, part, &shown)
     });
     Ok(answer.await?)
 }
@@ -405,9 +393,10 @@ pub(super) async fn waiting(
     params(
         ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
         ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
+        ("format" = inline(Option<Format>), Query, description = "Without it, CSV where `Accept` begins with `text/csv`, else JSON"),
     ),
     responses(
-        (status = 200, description = "The refusals, one per transport, site and rule; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<IngestRefusal>),
+        (status = 200, description = "The refusals, one per transport, site and rule; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", content((Vec<IngestRefusal> = "application/json"), (String = "text/csv; charset=utf-8"))),
         Guarded,
         Answers,
     )
@@ -415,24 +404,13 @@ pub(super) async fn waiting(
 pub(super) async fn refusals(
     State(shared): State<Arc<Shared>>,
     Params(ListPart(part)): Params<ListPart>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let form = part.form(&headers);
     let part = (part.offset()?, part.limit()?);
     let answer = shared.look(move |store, _| {
         let shown = store.read(|session| session.refusals(u32::MAX))?;
-        Ok(rows(path::REFUSALS, part, &shown))
+        rows(form, path::REFUSALS, part, &shown)
     });
     Ok(answer.await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_is_text_and_no_formula() {
-        assert_eq!(cell_of("plain"), "plain");
-        assert_eq!(cell_of("a, \"b\""), "\"a, \"\"b\"\"\"");
-        assert_eq!(cell_of("=1+1"), "\"'=1+1\"");
-        assert_eq!(cell_of("@x"), "\"'@x\"");
-    }
 }

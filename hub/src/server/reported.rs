@@ -11,14 +11,12 @@ use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{escaped, path};
 use serde::Deserialize;
 
-use super::lists::linked;
+use super::lists::{MAX_NEWEST, linked};
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::values::no_site;
 use crate::store::{Session, StoreError};
 
-/// Reports in one answer.
-const MAX_ROWS: u32 = 1_000;
 /// Reports that are read from the store at once.
 const PART: i64 = 16;
 /// Bytes of reports in one answer; one report is answered whatever its size.
@@ -58,10 +56,10 @@ pub(super) async fn of_site(
     State(shared): State<Arc<Shared>>,
     Params(asked): Params<ReportsOfSite>,
 ) -> Result<Response, Problem> {
-    let limit = asked.limit.unwrap_or(MAX_ROWS);
+    let limit = asked.limit.unwrap_or(MAX_NEWEST);
     let wrong = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
-    if !(1..=MAX_ROWS).contains(&limit) {
-        return Err(wrong(format!("limit is 1 to {MAX_ROWS}, not {limit}")));
+    if !(1..=MAX_NEWEST).contains(&limit) {
+        return Err(wrong(format!("limit is 1 to {MAX_NEWEST}, not {limit}")));
     }
     let most = i64::MAX.unsigned_abs();
     if asked

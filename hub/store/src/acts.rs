@@ -178,6 +178,24 @@ impl Session<'_> {
         self.acts_by(&text, params![at_most])
     }
 
+    /// The entries below the number `below`, the newest first, each with whether a later one withdrew it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails, or holds an entry of a kind that this program does not know.
+    pub fn acts_below(&self, below: i64, at_most: u32) -> Result<Vec<(Act, bool)>, StoreError> {
+        let text = format!(
+            "SELECT {COLUMNS}, EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
+               FROM gate_acts a WHERE id < $1 ORDER BY id DESC LIMIT $2"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let mut rows = query.query(params![below, at_most])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((read(&row)??, row.get(12)?));
+        }
+        Ok(found)
+    }
+
     /// Every entry with the digest of the one before it and its own, in order.
     ///
     /// # Errors

@@ -111,19 +111,27 @@ impl Session<'_> {
                LEFT JOIN decision_chain c ON c.id = ids.id
                LEFT JOIN gate_decisions d ON d.id = ids.id ORDER BY ids.id DESC",
         )?;
-        let rows = query.query_map(params![below, at_most], |row| {
-            let text: String = row.get(7)?;
-            Ok(ChainedDecision {
-                id: row.get(0)?,
-                verdict: row.get(1)?,
-                at_ms: row.get(2)?,
-                environment: row.get(3)?,
-                commit: row.get(4)?,
-                asked_by: row.get(5)?,
-                to: step_of(&text),
-                digest: row.get(6)?,
-            })
-        })?;
+        let rows = query.query_map(params![below, at_most], chained)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The same of one environment: of those that are no longer kept the environment is not known, and they are not among them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn chained_decisions_of(
+        &self,
+        environment: &str,
+        below: i64,
+        at_most: u32,
+    ) -> Result<Vec<ChainedDecision>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT d.id, d.verdict, d.at_ms, d.environment, d.base_commit, d.asked_by,
+                    COALESCE(c.digest, ''), d.decision
+               FROM gate_decisions d LEFT JOIN decision_chain c ON c.id = d.id
+              WHERE d.environment = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3",
+        )?;
+        let rows = query.query_map(params![environment, below, at_most], chained)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -305,6 +313,20 @@ impl Session<'_> {
         })?;
         Ok(Some(found))
     }
+}
+
+fn chained(row: &Row<'_>) -> Result<ChainedDecision, DbError> {
+    let text: String = row.get(7)?;
+    Ok(ChainedDecision {
+        id: row.get(0)?,
+        verdict: row.get(1)?,
+        at_ms: row.get(2)?,
+        environment: row.get(3)?,
+        commit: row.get(4)?,
+        asked_by: row.get(5)?,
+        to: step_of(&text),
+        digest: row.get(6)?,
+    })
 }
 
 /// A query, and the line of one of its rows.

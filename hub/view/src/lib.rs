@@ -22,6 +22,7 @@ pub mod faults;
 mod indexes;
 mod list;
 mod measured;
+pub mod on_record;
 mod orders;
 pub mod record;
 mod removed;
@@ -30,6 +31,7 @@ mod requests;
 mod rows;
 mod site;
 pub mod steps;
+pub mod table;
 pub mod values;
 
 use std::collections::BTreeMap;

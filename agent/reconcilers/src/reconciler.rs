@@ -89,6 +89,11 @@ pub trait Reconciler: fmt::Debug {
         Ok(Vec::new())
     }
 
+    /// What [`Reconciler::in_the_way`] cannot look for from here, in a sentence.
+    fn not_looked_for(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What goes with what would be removed of an assignment, which is `gone` as a whole or changes, besides what was applied: `recorded` is what
     /// the inventory has. Only what the site's settings allow.
     fn goes_with_removed(&self, _gone: bool, _recorded: &[Item]) -> Vec<Change> {

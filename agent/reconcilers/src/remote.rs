@@ -20,6 +20,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
+use crate::folder;
 use crate::inventory::{Item, Ledger};
 use crate::line;
 use crate::outcome::{Change, failed};
@@ -269,6 +270,14 @@ impl Reconciler for Remote {
 
     fn runs_again(&self) -> bool {
         self.local.runs_again()
+    }
+
+    /// The helper may have another target than this agent, and another user than the helper may not look there.
+    fn not_looked_for(&self) -> Option<&'static str> {
+        (self.local.kind() == folder::KIND).then_some(
+            "files in the way on this host that are not Outhaul's were not looked for, because only the apply helper can look: an import names \
+             them, and fails where there are some",
+        )
     }
 
     fn goes_with_removed(&self, gone: bool, recorded: &[Item]) -> Vec<Change> {

@@ -34,6 +34,9 @@ pub struct ImportPlan {
     /// What is on this host and would make the bundle fail, a sentence for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_the_way: Vec<String>,
+    /// What of that only another program can look for, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_looked_for: Option<&'static str>,
     /// For how many seconds this site has to stay healthy before it is confirmed, if that is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soak_s: Option<u64>,
@@ -195,6 +198,7 @@ impl ImportPlan {
             let what = self.in_the_way.join("; ");
             lines.push(format!("it would fail: {what}"));
         }
+        lines.extend(self.not_looked_for.map(str::to_owned));
         lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
         lines.extend(self.soak_s.map(|seconds| {
             format!(

@@ -102,6 +102,7 @@ pub(crate) fn rehearse(
         stored_again: restored,
         after_loss: enrol::is_unanswered(agent.store.read())?,
         in_the_way: Vec::new(),
+        not_looked_for: None,
         soak_s: Some(u64::from(agent.config.health.soak_s)).filter(|seconds| *seconds > 0),
         served: Vec::new(),
         own_files: own_files(&index, &agent.site.name),
@@ -259,6 +260,7 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
         }
         plan.in_the_way
             .extend(reconciler.in_the_way(&desired, &recorded)?);
+        plan.not_looked_for = plan.not_looked_for.or(reconciler.not_looked_for());
         if changes.is_empty() {
             match reconciler.runs_again() {
                 true => plan.run_again.push(name),

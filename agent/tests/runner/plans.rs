@@ -11,6 +11,8 @@ use crate::ansible::{playbook, with_ansible, write};
 use crate::order_trust::{damaged, difference, everything, move_to};
 use crate::orders::running;
 use crate::site::{Site, code, stderr, stdout};
+use crate::split::Split;
+use crate::taken_away::{DATABASE, remove};
 
 /// Plans on one copy of the site and imports on another: the same refusals, and only the import changes
 /// anything.
@@ -295,9 +297,7 @@ fn a_plan_says_that_playbooks_run_whatever_is_known_of_what_runs() {
     fs::rename(site.state(), site.folder.path().join("aside")).unwrap();
     site.ok(&["restore", text(&backup), "--who", "ann"]);
     unknown(&site, &one, &again.join("\n"));
-    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
-        let _ = fs::remove_file(site.state().join(name));
-    }
+    remove(&site, &DATABASE);
     site.ok(&["enrol", text(&centre.kit_with("drone-7", "second", |_| {}))]);
     unknown(
         &site,
@@ -325,9 +325,7 @@ fn a_plan_fails_as_the_import_does_where_files_of_a_lost_database_are_in_the_way
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
-    for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
-        let _ = fs::remove_file(site.state().join(name));
-    }
+    remove(&site, &DATABASE);
     fs::remove_dir_all(site.state().join("generations")).unwrap();
     site.ok(&["enrol", text(&centre.kit_with("drone-7", "second", |_| {}))]);
     let two = centre.publish(&Draft::hello("two"));
@@ -341,6 +339,23 @@ fn a_plan_fails_as_the_import_does_where_files_of_a_lost_database_are_in_the_way
     let imported = site.import(&two);
     assert!(stdout(&imported).contains(words), "{}", stdout(&imported));
     assert_eq!((code(&planned), code(&imported)), (1, 1));
+}
+
+#[test]
+fn a_plan_says_that_only_the_apply_helper_can_look_for_files_in_the_way_which_the_import_names() {
+    let centre = Centre::new();
+    let split = Split::new(Site::new(&centre, "drone-7"));
+    let foreign = split.folder().join("applied/hello/manifest.yaml");
+    fs::create_dir_all(foreign.parent().unwrap()).unwrap();
+    fs::write(&foreign, "someone else's\n").unwrap();
+    let one = centre.publish(&Draft::hello("one"));
+    let planned = split.site.run(&["plan", text(&one)]);
+    let words = "were not looked for, because only the apply helper can look";
+    assert!(stdout(&planned).contains(words), "{}", stdout(&planned));
+    let imported = split.site.import(&one);
+    let named = "/applied/hello/manifest.yaml` is there and is not Outhaul's";
+    assert!(stdout(&imported).contains(named), "{}", stdout(&imported));
+    assert_eq!((code(&planned), code(&imported)), (0, 1));
 }
 
 #[test]

@@ -84,6 +84,10 @@ impl Reconciler for WithSiteValues {
         self.inner.in_the_way(&own, recorded)
     }
 
+    fn not_looked_for(&self) -> Option<&'static str> {
+        self.inner.not_looked_for()
+    }
+
     fn goes_with_removed(&self, gone: bool, recorded: &[Item]) -> Vec<Change> {
         self.inner.goes_with_removed(gone, recorded)
     }

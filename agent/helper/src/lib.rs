@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::media::Media;
-use outhaul_kit::text;
 
 use crate::config::AgentConfig;
 use crate::error::AgentError;
@@ -102,7 +101,6 @@ impl Helper {
             }
             other => other?,
         };
-        let config = settings(&state_folder)?;
         state_folder.create()?;
         let mut store = Store::open(&state_folder.database())?;
         store.work_under(lock.place()?);
@@ -110,6 +108,9 @@ impl Helper {
             Err(StateError::NotEnrolled { .. }) => return Err(not_set_up(folder, agent)),
             other => other?,
         };
+        // Before they are read, for a file that is put back meanwhile; and afterwards, for one that goes meanwhile.
+        refuse_lost_settings(&state_folder, &mut store)?;
+        let config = settings(&state_folder)?;
         refuse_lost_settings(&state_folder, &mut store)?;
         Ok(Self {
             state_folder,
@@ -140,9 +141,7 @@ fn refuse_lost_settings(
     state_folder: &StateFolder,
     store: &mut Store,
 ) -> Result<(), RequestFailure> {
-    if let Err(error) = noted::note(state_folder, store) {
-        tracing::warn!("which settings agent.toml has is not noted in case it is lost: {error}");
-    }
+    noted::note(state_folder, store);
     let Some(names) = noted::lost(state_folder, store.read())? else {
         return Ok(());
     };
@@ -151,11 +150,7 @@ fn refuse_lost_settings(
             "{}: the apply helper does nothing by the default settings",
             noted::sentence(state_folder, &names)
         ),
-        help: format!(
-            "put the file back, or write it again; where the default settings are meant from now on, make a file without settings as root \
-             (`install -m 644 /dev/null {}`)",
-            text::quoted(state_folder.config())
-        ),
+        help: format!("{}, as root", noted::help(state_folder, None)),
     })
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use outhaul_bundle::{Index, Limits};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::Item;
+use outhaul_settings::noted;
 use outhaul_signer::SigningKey;
 use outhaul_site::aside;
 use outhaul_site::backup::restore;
@@ -145,11 +146,7 @@ impl Agent {
         }
         agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);
-        if let Err(error) = lost_settings::note(&agent.state_folder, &mut agent.store) {
-            tracing::warn!(
-                "which settings agent.toml has is not noted in case it is lost: {error}"
-            );
-        }
+        noted::note(&agent.state_folder, &mut agent.store);
         let (folder, db) = (&agent.state_folder, agent.store.read());
         if let Some(differs) = identity::other_numbering(folder, db)? {
             // That it cannot be written is no reason to fail: each later round tries it again.

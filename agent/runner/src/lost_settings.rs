@@ -5,10 +5,8 @@
 
 use std::path::Path;
 
-use outhaul_kit::text::{self, quoted};
 use outhaul_reconcilers::ApplyError;
-pub use outhaul_settings::noted::note;
-use outhaul_settings::noted::{lost, sentence};
+use outhaul_settings::noted::{self, lost, sentence};
 use outhaul_site::aside;
 use outhaul_site::attention::{Attention, AttentionKind};
 
@@ -75,15 +73,8 @@ pub fn attention(
 }
 
 fn help(state_folder: &StateFolder, target: Option<&Path>) -> String {
-    let target = target.map_or_else(String::new, |target| {
-        format!(
-            " (`target` under `[folder]`: set it to `{}` again)",
-            text::path(target)
-        )
-    });
     format!(
-        "put the file back{target}, or write it again; where the default settings are meant from now on, make a file \
-         without settings (`install -m 644 /dev/null {path}`); then start the service again, where it runs (`systemctl restart outhaul-agent`)",
-        path = quoted(state_folder.config())
+        "{}; then start the service again, where it runs (`systemctl restart outhaul-agent`)",
+        noted::help(state_folder, target)
     )
 }

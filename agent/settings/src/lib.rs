@@ -5,5 +5,4 @@
 
 pub mod apply;
 pub mod config;
-pub mod named;
 pub mod noted;

@@ -32,7 +32,7 @@ pub enum ClientError {
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The server was not reached, broke off, or spoke nonsense. What became of a change is not known.
-    #[error("the API server {server} cannot be reached: {problem}")]
+    #[error("the API server {server} cannot be used: {problem}")]
     Unreachable {
         /// Its URL.
         server: String,
@@ -358,8 +358,8 @@ mod tests {
     use super::*;
     use crate::exec::ExecPlugin;
 
-    /// A server that believes nobody but who brings `good`, and answers as many requests as there are connections.
-    fn server() -> String {
+    /// A server that believes nobody but who brings `good`, and answers each request with this body.
+    fn server(body: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         thread::spawn(move || {
@@ -376,12 +376,23 @@ mod tests {
                     false => "401 Unauthorized",
                 };
                 let answer = format!(
-                    "HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
                 );
                 let _ = stream.write_all(answer.as_bytes());
             }
         });
         address
+    }
+
+    fn connected(server: String, identity: ApiCredentials) -> ApiClient {
+        let authority = rcgen::generate_simple_self_signed(["here".to_owned()]).unwrap();
+        let access = Access {
+            server,
+            authority: authority.cert.pem().into_bytes(),
+            identity,
+        };
+        ApiClient::new(&access, Duration::from_secs(30)).unwrap()
     }
 
     /// A client that logs in by a program, which writes down each run and brings this `status`.
@@ -398,18 +409,27 @@ mod tests {
         let exec = json!({ "apiVersion": version, "command": "./log-in" });
         let cluster = (&Value::Null, "https://here", &b"CA"[..]);
         let plugin = ExecPlugin::of(&exec, &folder.join("kubeconfig"), cluster).unwrap();
-        let authority = rcgen::generate_simple_self_signed(["here".to_owned()]).unwrap();
-        let access = Access {
-            server: server(),
-            authority: authority.cert.pem().into_bytes(),
-            identity: ApiCredentials::Program(Box::new(plugin)),
-        };
-        ApiClient::new(&access, Duration::from_secs(30)).unwrap()
+        connected(server("{}"), ApiCredentials::Program(Box::new(plugin)))
     }
 
     fn runs(folder: &Path) -> usize {
         let text = fs::read_to_string(folder.join("runs")).unwrap();
         text.lines().count()
+    }
+
+    #[test]
+    fn a_server_that_answers_something_else_was_reached_and_cannot_be_used() {
+        for (body, problem) in [("<html>", "is not JSON"), ("[]", "is not an object")] {
+            let server = server(body);
+            let client = connected(
+                server.clone(),
+                ApiCredentials::Token("good".to_owned().into()),
+            );
+            assert_eq!(
+                client.get("/api").unwrap_err().to_string(),
+                format!("the API server {server} cannot be used: its answer 200 {problem}")
+            );
+        }
     }
 
     #[test]

@@ -272,7 +272,7 @@ fn who_may_not_and_a_server_that_is_gone_are_the_sites_own_trouble() {
     fixture.server.stop();
     let gone = fixture.blocked(&files);
     assert!(
-        gone.contains("the API server https://127.0.0.1:") && gone.contains("cannot be reached"),
+        gone.contains("the API server https://127.0.0.1:") && gone.contains("cannot be used"),
         "{gone}"
     );
     assert!(fixture.memory.0.is_empty(), "nothing was begun");

@@ -77,7 +77,7 @@ fn a_server_that_goes_at_any_request_leaves_nothing_that_is_not_in_the_inventory
                 return;
             }
             Err(ApplyError::Cluster { problem, .. }) => {
-                assert!(problem.contains("cannot be reached"), "{problem}");
+                assert!(problem.contains("cannot be used"), "{problem}");
                 let listed = fixture.memory.0.len();
                 assert!(
                     listed == 6 || there == [false; 6],

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::digest::Digest;
 use crate::index::Snapshot;
+use crate::index::served::is_id;
 
 /// The format that is written.
 pub const FORMAT: &str = "outhaul.dev/output/v1";
@@ -67,7 +68,7 @@ impl PlatformRecord {
         if !is_commit(&snapshot.base.commit) {
             return Err(
                 "names no full commit id of the base repository: render it again at the centre, where `--base-commit` is given \
-                 with the full id"
+                 with the full id, as `git rev-parse` prints it"
                     .to_owned(),
             );
         }
@@ -95,8 +96,10 @@ fn is_plain(text: &str) -> bool {
 
 /// Whether a text is what a source has as its commit: the id of one, or the digest of a folder's content.
 fn is_commit(text: &str) -> bool {
-    let hex = text.strip_prefix("sha256:").unwrap_or(text);
-    matches!(hex.len(), 40 | 64) && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+    match text.strip_prefix("sha256:") {
+        Some(hex) => hex.len() == 64 && is_id(hex),
+        None => is_id(text),
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +133,8 @@ mod tests {
         }
         let escaped = format!("\u{1b}[2J{commit}");
         let short = commit[1..].to_owned();
+        let upper = commit.to_uppercase();
+        let short_folder = format!("sha256:{commit}");
         for (environment, base, repo, path, says) in [
             (
                 "dev",
@@ -147,6 +152,14 @@ mod tests {
             ),
             ("dev", &short, "r", "a/b/c", "names no full commit id"),
             ("dev", "", "r", "a/b/c", "names no full commit id"),
+            ("dev", &upper, "r", "a/b/c", "names no full commit id"),
+            (
+                "dev",
+                &short_folder,
+                "r",
+                "a/b/c",
+                "names no full commit id",
+            ),
             ("d\nv", &commit, "r", "a/b/c", "its environment"),
             ("dev", &commit, "r", "a/b/\u{9b}c", "path of a file"),
         ] {

@@ -184,7 +184,7 @@ struct StatementJson {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Vulnerability {
-    ProductIdentifiers {
+    Named {
         #[serde(default)]
         name: String,
         #[serde(default)]
@@ -355,14 +355,14 @@ impl StatementJson {
 impl Vulnerability {
     fn count(&self) -> usize {
         match self {
-            Self::ProductIdentifiers { aliases, .. } => aliases.len() + 1,
+            Self::Named { aliases, .. } => aliases.len() + 1,
             Self::Name(_) => 1,
         }
     }
 
     fn names(self) -> BTreeSet<String> {
         let names = match self {
-            Self::ProductIdentifiers { name, mut aliases } => {
+            Self::Named { name, mut aliases } => {
                 aliases.push(name);
                 aliases
             }

@@ -155,8 +155,10 @@ pub fn database_command(path: &Path) -> String {
     if is_alone {
         return moved;
     }
+    let ends = BESIDE_DATABASE.map(|end| end.trim_start_matches('-'));
     let beside = format!(
-        "(for end in wal shm journal; do test ! -e {path}-$end || mv {path}-$end {to}-$end || exit; done)",
+        "(for end in {ends}; do test ! -e {path}-$end || mv {path}-$end {to}-$end || exit; done)",
+        ends = ends.join(" "),
         path = text::quoted(path),
         to = text::quoted(&to)
     );

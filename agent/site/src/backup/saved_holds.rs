@@ -128,7 +128,7 @@ fn holds_in(path: &Path) -> Result<(Name, u64, Holds), StateError> {
 /// The copy of the holds that was moved there with `site.json` when the folder was moved aside for this restore.
 fn of_copy(rescued: &StateFolder, header: &Header) -> Option<SavedHolds> {
     let path = rescued.holds();
-    if !path.exists() || is_of_another(rescued, header) {
+    if !path.exists() {
         return None;
     }
     let known = FolderIdentity::read(&rescued.identity());

@@ -5,6 +5,7 @@
 //! Whoever opens it closes it to other users.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,12 @@ pub(crate) const REPORTS: &str = "reports";
 const OTHERS: u32 = 0o077;
 /// Of that, what lets them put something else in the place of what is there.
 const OTHERS_WRITE: u32 = 0o022;
+
+/// Why this user cannot open the file at `path`, where it is there: another user's file is none that is damaged.
+pub fn why_closed(path: &Path) -> Option<io::Error> {
+    let error = fs::File::open(path).err()?;
+    (error.kind() != io::ErrorKind::NotFound).then_some(error)
+}
 
 /// The state folder.
 #[derive(Debug, Clone)]

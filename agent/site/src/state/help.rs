@@ -14,7 +14,7 @@ use super::former::Former;
 use super::holds::beside;
 use super::saved::{self, put_back_command};
 use crate::aside;
-use crate::state_folder::{AtWork, Holder, LockError, REPORTS, RESCUED, StateFolder};
+use crate::state_folder::{AtWork, Holder, LockError, REPORTS, RESCUED, StateFolder, why_closed};
 
 impl StateError {
     /// What to do next.
@@ -373,12 +373,11 @@ fn known_again(database: &Path) -> String {
                  next bundle is imported";
     let holds = match (beside::read(&folder).is_some(), folder.holds().exists()) {
         (true, _) => "and what people hold, from `holds.json`".to_owned(),
-        (false, true) => match std::fs::File::open(folder.holds()) {
-            // Another user's file is none that is damaged.
-            Err(error) => format!(
+        (false, true) => match why_closed(&folder.holds()) {
+            Some(error) => format!(
                 "what people held is not, unless this user may read `holds.json` ({error}): let that user read it first; else {again}"
             ),
-            Ok(_) => format!("what people held is not, because `holds.json` is damaged: {again}"),
+            None => format!("what people held is not, because `holds.json` is damaged: {again}"),
         },
         (false, false) => format!("what people held is not: {again}"),
     };

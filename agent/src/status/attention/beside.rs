@@ -12,9 +12,8 @@ use crate::intake::known;
 use crate::roots::{self, KeptRoots};
 use crate::runner;
 use crate::state::{self, floors, holds, key};
-use crate::state_folder::AtWork;
+use crate::state_folder::{AtWork, why_closed};
 use outhaul_kit::text;
-use std::io;
 
 /// How many names stand in one sentence.
 const MAX_NAMED: usize = 10;
@@ -58,38 +57,36 @@ fn copies(agent: &Agent) -> Result<Option<(String, String)>, AgentError> {
     let all = [
         (
             floors::sidecar_is_missing(db, &folder.floors())?,
-            "`floors.json`",
+            folder.floors(),
             "older bundles may be accepted again",
         ),
         (
             holds::beside::read(folder).is_none(),
-            "`holds.json`",
+            folder.holds(),
             "which holds there are is unknown",
         ),
         (
             identity::read(folder).is_none(),
-            "`site.json`",
+            folder.identity(),
             "another site's database would be mistaken for this one's",
         ),
     ];
     let missing = all.into_iter().filter(|(is_missing, ..)| *is_missing);
-    let (names, costs): (Vec<_>, Vec<_>) = missing.map(|(_, name, cost)| (name, cost)).unzip();
-    if names.is_empty() {
+    let (mut gone, mut what, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, path, cost) in missing {
+        let name = format!("`{}`", text::file_name(&path));
+        // One that is there and may not be read is another matter than one that is gone.
+        match why_closed(&path) {
+            Some(error) => what.push(format!(
+                "cannot be read in the state folder: {name} ({error})"
+            )),
+            None => gone.push(name),
+        }
+        costs.push(cost);
+    }
+    if costs.is_empty() {
         return Ok(None);
     }
-    // One that is there and may not be read is another matter than one that is gone.
-    let unreadable = |name: &str| {
-        let path = folder.root().join(name.trim_matches('`'));
-        let error = std::fs::File::open(&path).err()?;
-        let is_gone = error.kind() == io::ErrorKind::NotFound;
-        (!is_gone).then(|| format!("cannot be read in the state folder: {name} ({error})"))
-    };
-    let (closed, gone): (Vec<_>, Vec<_>) = names
-        .into_iter()
-        .map(|name| unreadable(name).ok_or(name))
-        .partition(Result::is_ok);
-    let gone: Vec<&str> = gone.into_iter().filter_map(Result::err).collect();
-    let mut what: Vec<String> = closed.into_iter().flatten().collect();
     if !gone.is_empty() {
         let gone = gone.join(", ");
         what.insert(0, format!("missing or damaged in the state folder: {gone}"));

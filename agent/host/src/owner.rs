@@ -1,8 +1,8 @@
 //! Whose the state folder is, and whether the user who gives a command can work with it.
 //!
-//! What comes in: the state folder, and whether it may be no site's yet. What goes out: nothing, or an error that names the file, its owner and mode, and
-//! the command that puts it right: one file that another user made keeps the agent from its work, and neither that user's command nor this one's helps.
-//! It changes nothing.
+//! What comes in: the state folder, and whether it may be no site's yet; or the error of a file that a person named, and the command that takes it. What
+//! goes out: nothing, or an error that names the file, its owner and mode, and the commands that put it right: one file that another user made keeps the
+//! agent from its work, and neither that user's command nor this one's helps. It changes nothing.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -94,11 +94,9 @@ const BETWEEN: &str = "/var/tmp";
 /// person may not use the state folder in turn. `command` takes it, with the options that were given: what is printed does the same in the same `state`
 /// folder.
 pub fn not_readable(error: FileError, file: &Path, (state, command): (&Path, &str)) -> AgentError {
-    let own = rustix::process::geteuid();
-    if own.is_root() || error.source.kind() != io::ErrorKind::PermissionDenied {
+    let Some((uid, gid)) = refused_user(&error) else {
         return error.into();
-    }
-    let (uid, gid) = (own.as_raw(), rustix::process::getegid().as_raw());
+    };
     let copy = Path::new(BETWEEN).join(file.file_name().unwrap_or_default());
     let (file, copy) = (text::quoted(file), text::quoted(copy));
     AgentError::Owner {
@@ -113,11 +111,9 @@ pub fn not_readable(error: FileError, file: &Path, (state, command): (&Path, &st
 
 /// The same for a file that is to be written to a folder which that user may not write to.
 pub fn not_writable(error: FileError, file: &Path, (state, command): (&Path, &str)) -> AgentError {
-    let own = rustix::process::geteuid();
-    if own.is_root() || error.source.kind() != io::ErrorKind::PermissionDenied {
+    let Some((uid, gid)) = refused_user(&error) else {
         return error.into();
-    }
-    let (uid, gid) = (own.as_raw(), rustix::process::getegid().as_raw());
+    };
     let folder = Path::new(BETWEEN).join(format!("outhaul-of-{uid}"));
     let to = folder.join(file.file_name().unwrap_or_default());
     let (file, folder, to) = (text::quoted(file), text::quoted(folder), text::quoted(to));
@@ -129,6 +125,13 @@ pub fn not_writable(error: FileError, file: &Path, (state, command): (&Path, &st
             again = as_user(uid, state, command)
         ),
     }
+}
+
+/// Who runs, where the file is closed to that user; `None` where another error is in the way, or root runs.
+fn refused_user(error: &FileError) -> Option<(u32, u32)> {
+    let own = rustix::process::geteuid();
+    let is_refused = !own.is_root() && error.source.kind() == io::ErrorKind::PermissionDenied;
+    is_refused.then(|| (own.as_raw(), rustix::process::getegid().as_raw()))
 }
 
 /// A command of this program as it is given for another user. The state folder is always named: `sudo` passes no variable on that names it.

@@ -367,4 +367,65 @@ mod tests {
         assert!(UrlParts::of("Http://a").unwrap().is_web());
         assert!(!UrlParts::of("oci://a").unwrap().is_web());
     }
+
+    #[test]
+    fn addresses_of_one_repository_are_the_same_however_they_are_written() {
+        let platform = "https://git.example/platform";
+        for other in [
+            "https://git.example/platform.git",
+            "https://GIT.example/platform/",
+            "https://bot@git.example/platform",
+            "https://git.example:443/platform",
+            "HTTPS://git.example:443/platform.git/",
+            "https://git.example:/platform//",
+        ] {
+            assert!(is_same_repository(platform, other), "{other}");
+        }
+        for other in [
+            "",
+            "https://git.example/platform2",
+            "http://git.example/platform",
+            "http://git.example:443/platform",
+            "https://git.example:8443/platform",
+            "https://git.example/Platform",
+        ] {
+            assert!(!is_same_repository(platform, other), "{other}");
+        }
+        for other in [
+            "ssh://git.example:22/a/b",
+            "git@GIT.example:a/b.git",
+            "ssh://git@git.example/a/b",
+        ] {
+            assert!(
+                is_same_repository("ssh://git.example/a/b", other),
+                "{other}"
+            );
+        }
+        assert!(!is_same_repository(
+            "ssh://git.example/a/b",
+            "git@git.example:a/c"
+        ));
+        assert!(is_same_repository("https://[::1]:443/a", "https://[::1]/a"));
+        assert!(!is_same_repository("https://[::1]/a", "https://[::]/a"));
+    }
+
+    #[test]
+    fn a_commit_is_found_in_a_revision_as_each_program_writes_it() {
+        let sha1 = "6f1e".repeat(10);
+        let sha256 = "6f1e".repeat(16);
+        for commit in [&sha1, &sha256] {
+            for revision in [
+                commit.clone(),
+                format!("main@sha1:{commit}"),
+                format!("refs/heads/main@sha1:{commit}"),
+                format!("main@{commit}"),
+                format!("main/{commit}"),
+            ] {
+                assert_eq!(commit_of(&revision).as_ref(), Some(commit), "{revision}");
+            }
+        }
+        for wrong in ["", "main", "main@", &sha1[1..], &sha1.to_uppercase()] {
+            assert_eq!(commit_of(wrong), None, "{wrong}");
+        }
+    }
 }

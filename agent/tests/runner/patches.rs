@@ -362,6 +362,13 @@ fn a_damaged_or_truncated_patch_is_refused() {
     }
 }
 
+/// Writes the checksum of a tar header that was changed.
+fn sum_header(header: &mut [u8]) {
+    header[148..156].copy_from_slice(b"        ");
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:07o}\0").as_bytes());
+}
+
 #[test]
 fn a_patch_under_a_name_outside_of_the_bundle_is_refused() {
     let case = Case::new();
@@ -373,10 +380,7 @@ fn a_patch_under_a_name_outside_of_the_bundle_is_refused() {
         .position(|window| window == name)
         .unwrap();
     bytes[at..at + name.len()].copy_from_slice(b"../../../../etc");
-    let header = &mut bytes[at..at + 512];
-    header[148..156].copy_from_slice(b"        ");
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    sum_header(&mut bytes[at..at + 512]);
     fs::write(&copy, bytes).unwrap();
     case.refuses(
         &copy,
@@ -415,10 +419,7 @@ fn attack_a_patch_that_is_only_said_to_be_huge_is_refused_and_asks_for_no_space(
     assert_eq!(forged.len().div_ceil(512), size.div_ceil(512));
     bytes[at + 512..at + 512 + forged.len()].copy_from_slice(forged.as_bytes());
     bytes[at + 124..at + 135].copy_from_slice(format!("{:011o}", forged.len()).as_bytes());
-    let header = &mut bytes[at..at + 512];
-    header[148..156].copy_from_slice(b"        ");
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:07o}\0").as_bytes());
+    sum_header(&mut bytes[at..at + 512]);
     fs::write(&copy, bytes).unwrap();
     case.refuses(&copy, 4, "limit", &["patches/sha256/", "the limit is"]);
 }

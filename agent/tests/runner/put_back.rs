@@ -24,13 +24,18 @@ pub fn database(site: &Site) -> PathBuf {
 
 /// A site of which the whole state folder was removed under its service, and what it had reported.
 pub fn removed(centre: &Centre) -> (Site, Vec<String>) {
-    let (site, mut service) = at_work(centre);
+    let (site, service) = at_work(centre);
     let before = site.event_log();
+    lost_under(&site, service);
+    (site, before)
+}
+
+/// Removes the whole state folder under the service, which ends for it.
+pub fn lost_under(site: &Site, mut service: Service) {
     signal(&service, "-STOP");
     fs::remove_dir_all(site.state()).unwrap();
     signal(&service, "-CONT");
     assert_eq!(service.ended().code(), Some(3));
-    (site, before)
 }
 
 fn saved(site: &Site) -> PathBuf {

@@ -180,15 +180,15 @@ fn reports_of_a_removed_database_are_sent_and_stay_until_they_are_acknowledged()
 #[test]
 fn reports_that_were_not_written_beside_the_saved_database_are_written_by_an_enrolment() {
     let key = SigningKey::generate().unwrap();
-    let again = enrolled_anew(&key);
-    let (site, epoch, count) = (&again.site, &again.epoch, again.count);
+    let anew = enrolled_anew(&key);
+    let (site, epoch, count) = (&anew.site, &anew.epoch, anew.count);
     let reports = site.state().join("rescued/reports");
     let before = tree(&reports);
     fs::remove_dir_all(&reports).unwrap();
     let saved = site.state().join(format!("rescued/{epoch}-{count}.db"));
     fs::rename(site.folder.path().join("saved.db"), saved).unwrap();
-    let again = site.run(&["enrol", path(&again.kit)]);
-    assert_reports(&again, 0, &["reports of it have not reached the hub"]);
+    let enrolled = site.run(&["enrol", path(&anew.kit)]);
+    assert_reports(&enrolled, 0, &["reports of it have not reached the hub"]);
     assert_eq!(tree(&reports), before);
 }
 

@@ -4,14 +4,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use outhaul_test_kit::folder::tree;
 use outhaul_test_kit::{Centre, Draft};
 
-use crate::put_back::{database, removed};
-use crate::service::Service;
+use crate::put_back::{database, lost_under, removed};
 use crate::site::{Site, assert_reports, stderr, stdout};
-use crate::taken_away::{DATABASE, as_printed, at_work, path, remove, running, signal};
+use crate::taken_away::{DATABASE, as_printed, at_work, path, remove, running, serving, signal};
 
 /// No bundle changes what is held.
 pub fn assert_held(site: &Site, centre: &Centre) {
@@ -21,20 +21,21 @@ pub fn assert_held(site: &Site, centre: &Centre) {
     assert_eq!(site.status()["held"]["hello"]["who"], "bob");
 }
 
+/// A site at bundle 1, and its backup with content.
+fn with_backup(centre: &Centre) -> (Site, PathBuf) {
+    let site = running(centre, "drone-7");
+    let backup = site.folder.path().join("drone-7.backup");
+    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    (site, backup)
+}
+
 #[test]
 fn a_hold_that_only_the_saved_database_has_survives_a_restore_of_an_older_backup() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let backup = site.folder.path().join("drone-7.backup");
-    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    let (site, backup) = with_backup(&centre);
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
     site.hold("hello", "bob", "repair");
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
-    signal(&service, "-STOP");
-    fs::remove_dir_all(site.state()).unwrap();
-    signal(&service, "-CONT");
-    assert_eq!(service.ended().code(), Some(3));
+    lost_under(&site, serving(&site));
     let restored = site.run(&["restore", path(&backup), "--who", "ann"]);
     let words = [
         "the site (held by ann: harvest)",
@@ -58,9 +59,7 @@ fn a_hold_that_only_the_saved_database_has_survives_a_restore_of_an_older_backup
 #[test]
 fn a_hold_that_was_given_without_a_service_survives_a_restore_of_an_older_backup() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let backup = site.folder.path().join("drone-7.backup");
-    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    let (site, backup) = with_backup(&centre);
     site.hold("hello", "bob", "repair");
     remove(&site, &DATABASE);
     fs::write(database(&site), "damaged").unwrap();
@@ -98,8 +97,7 @@ fn a_hold_that_was_released_before_the_backup_is_not_given_back_by_a_database_sa
     let first = backup("first.backup");
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
     site.hold("hello", "bob", "repair");
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
+    let mut service = serving(&site);
     signal(&service, "-STOP");
     remove(&site, &["agent.db"]);
     signal(&service, "-CONT");
@@ -126,9 +124,7 @@ fn a_hold_that_was_released_before_the_backup_is_not_given_back_by_a_database_sa
 #[test]
 fn a_copy_of_the_holds_that_cannot_be_read_stays_and_is_named_also_after_a_power_cut() {
     let centre = Centre::new();
-    let site = running(&centre, "drone-7");
-    let backup = site.folder.path().join("drone-7.backup");
-    site.ok(&["backup", "--with-content", "--to", path(&backup)]);
+    let (site, backup) = with_backup(&centre);
     fs::remove_dir_all(site.state()).unwrap();
     let copy = site.state().join("rescued/holds.json");
     fs::create_dir_all(copy.parent().unwrap()).unwrap();
@@ -177,14 +173,14 @@ fn a_site_is_not_restored_beside_what_is_saved_of_another_one_until_that_is_move
     site.ok(&["backup", "--to", path(&backup)]);
     let restore = || other.run(&["restore", path(&backup), "--who", "ann"]);
     let words = ["the backup is of site `drone-8`", "is of site `drone-7`"];
-    let kept = outhaul_test_kit::folder::tree(&other.state());
     // Its database, and its reports.
     for _ in 0..2 {
+        let kept = tree(&other.state());
         let refused = restore();
         assert_reports(&refused, 2, &words);
+        assert_eq!(tree(&other.state()), kept);
         assert!(as_printed(&stderr(&refused), "mv ").status.success());
     }
-    assert!(!kept.is_empty());
     let restored = restore();
     assert_reports(&restored, 0, &[]);
     assert!(
@@ -228,14 +224,7 @@ fn the_same_kit_is_bound_to_the_lost_key_and_a_new_one_enrols_over_the_database_
     // As it came, and as it still lies on the stick.
     site.take(&centre.publish(&Draft::hello("one")));
     fs::copy(centre.kit("drone-7"), &kit).unwrap();
-    let mut service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
-    signal(&service, "-STOP");
-    let before = fs::read(site.state().join("site.json")).unwrap();
-    assert!(!before.is_empty());
-    fs::remove_dir_all(site.state()).unwrap();
-    signal(&service, "-CONT");
-    assert_eq!(service.ended().code(), Some(3));
+    lost_under(&site, serving(&site));
     let refused = site.run(&["enrol", path(&kit)]);
     let words = [
         "is saved whole in `",

@@ -24,9 +24,15 @@ pub fn running(centre: &Centre, name: &str) -> Site {
 /// A site whose service works, with its first bundle active.
 pub fn at_work(centre: &Centre) -> (Site, Service) {
     let site = running(centre, "drone-7");
-    let service = Service::start(&site);
-    service.wait_for("STATUS=bundle 1 is active");
+    let service = serving(&site);
     (site, service)
+}
+
+/// The service of a site, with its first bundle active.
+pub fn serving(site: &Site) -> Service {
+    let service = Service::start(site);
+    service.wait_for("STATUS=bundle 1 is active");
+    service
 }
 
 pub fn remove(site: &Site, names: &[&str]) {
@@ -63,8 +69,7 @@ fn beside_a_service_whose_lock_was_removed_no_other_program_works_and_it_ends() 
         let two = centre.publish(&Draft::hello("two"));
         let backup = site.folder.path().join("drone-7.backup");
         site.ok(&["backup", "--to", path(&backup)]);
-        let mut service = Service::start(&site);
-        service.wait_for("STATUS=bundle 1 is active");
+        let mut service = serving(&site);
         // It cannot look while it is stopped.
         signal(&service, "-STOP");
         let lock = site.state().join("lock");

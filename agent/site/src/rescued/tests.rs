@@ -27,15 +27,20 @@ fn what_is_left_beside_a_lost_database_is_kept_each_time_and_of_one_that_is_ther
     assert!(wal.exists());
 }
 
+/// The site `press-7`, of this numbering.
+fn site(epoch: &str) -> SiteIdentity {
+    serde_json::from_value(serde_json::json!({
+        "fleet": "acme", "name": "press-7", "epoch": epoch, "hub_url": "", "hub_key": "",
+        "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
+    }))
+    .unwrap()
+}
+
 #[test]
 fn a_damaged_saved_database_is_an_error_and_keeps_the_reports_of_no_other_back() {
     let root = tempfile::tempdir().unwrap();
     let state_folder = StateFolder::new(root.path());
-    let site: SiteIdentity = serde_json::from_value(serde_json::json!({
-        "fleet": "acme", "name": "press-7", "epoch": "e1", "hub_url": "", "hub_key": "",
-        "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
-    }))
-    .unwrap();
+    let site = site("e1");
     let rescued = root.path().join(RESCUED);
     fs::create_dir(&rescued).unwrap();
     let mut store = Store::open(&root.path().join("agent.db")).unwrap();
@@ -82,11 +87,7 @@ fn report(epoch: &str, number: u64) -> Vec<u8> {
 fn lines_that_were_not_sent_are_kept_when_the_hub_has_the_reports_and_are_not_counted() {
     let root = tempfile::tempdir().unwrap();
     let state_folder = StateFolder::new(root.path());
-    let site: SiteIdentity = serde_json::from_value(serde_json::json!({
-        "fleet": "acme", "name": "press-7", "epoch": "e2", "hub_url": "", "hub_key": "",
-        "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
-    }))
-    .unwrap();
+    let site = site("e2");
     let folder = folder(&state_folder);
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("press-7-e1-1-2.reports");
@@ -96,17 +97,10 @@ fn lines_that_were_not_sent_are_kept_when_the_hub_has_the_reports_and_are_not_co
         "fleet": "acme", "site": "press-7", "epoch": "e1", "number": 2, "hub_time_ms": 1,
     }))
     .unwrap();
-    for left in ["left", "left-2"] {
-        // What an earlier file left is not written over.
-        let foreign = match left {
-            "left" => foreign.clone(),
-            _ => b"another\n".to_vec(),
-        };
-        let all = match left {
-            "left" => all.clone(),
-            _ => [&foreign[..], &report("e1", 2)].concat(),
-        };
-        let own = if left == "left" { 2 } else { 1 };
+    let other = b"another\n".to_vec();
+    let with_other = [&other[..], &report("e1", 2)].concat();
+    // What an earlier file left is not written over.
+    for (left, all, own, foreign) in [("left", all, 2, foreign), ("left-2", with_other, 1, other)] {
         fs::write(&path, all).unwrap();
         let acknowledged = acknowledged(&state_folder, &site, std::slice::from_ref(&ack));
         assert_eq!(acknowledged.unwrap(), own);
@@ -121,11 +115,7 @@ fn lines_that_were_not_sent_are_kept_when_the_hub_has_the_reports_and_are_not_co
 fn what_the_database_has_itself_does_not_wait_and_what_the_hub_has_goes() {
     let root = tempfile::tempdir().unwrap();
     let state_folder = StateFolder::new(root.path());
-    let site: SiteIdentity = serde_json::from_value(serde_json::json!({
-        "fleet": "acme", "name": "press-7", "epoch": "e2", "hub_url": "", "hub_key": "",
-        "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
-    }))
-    .unwrap();
+    let site = site("e2");
     assert_eq!(waiting(&state_folder, &site), []);
     let folder = folder(&state_folder);
     fs::create_dir_all(&folder).unwrap();

@@ -217,7 +217,7 @@ fn forget_former(agent: &Agent, site: &SiteIdentity, acks: &[Ack]) -> u64 {
     })
 }
 
-/// Removes the saved reports that the database of `site` has as well. Before it numbers them again: after a power cut between the two it still has
+/// Removes the saved reports that the database of `site` has as well. Before it renumbers reports: after a power cut between the two it still has
 /// them, and afterwards the saved ones would go to the hub under numbers that are others' there.
 pub(crate) fn forget_own(state_folder: &StateFolder, site: &SiteIdentity) {
     if let Err(error) = rescued::queued_again(state_folder, site) {

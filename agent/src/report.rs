@@ -264,7 +264,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
             note_hub_clock(agent, hub_time_ms)?;
         }
         if agent.site.epoch != epoch {
-            // Numbered again: all of it goes again.
+            // Renumbered: all of it goes again.
             after = 0;
         }
         sent.refused.extend(

@@ -197,7 +197,7 @@ pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
 }
 
 /// The full cycle by which a new agent shows that it works here: the memory is opened, brought to its schema and read, the active
-/// bundle is compared with this host, and a report of it is queued. Nothing is taken in, sent or applied again.
+/// bundle is compared with this host, and a report of it is queued. Nothing is taken in, sent or applied.
 ///
 /// # Errors
 /// Whatever does not work; the caller of this process goes back then.

@@ -348,7 +348,7 @@ impl<R: Read> BundleReader<R> {
     }
 
     /// A patch: it is never larger than what it makes, and has the digest that it states of itself, so that a damaged
-    /// one is not searched.
+    /// one is not parsed.
     fn patch(&mut self, blob: &Blob, bytes: u64, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
         let member = Member::Patch(blob.digest);
         let name = member.to_string();

@@ -26,7 +26,7 @@ const START: &str = "2026-01-01T00:00:00Z";
 /// How long a program may take until it answers.
 const READY: Duration = Duration::from_secs(60);
 
-/// Where a timestamp authority listens Also, whatever it is told: there is one at a time.
+/// Where a timestamp authority also listens, whatever it is told: there is one at a time.
 const METRICS: &str = "0.0.0.0:2112";
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 

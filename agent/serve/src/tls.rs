@@ -1,7 +1,7 @@
 //! The site's own certificate authority.
 //!
 //! What comes in: a folder, and the names by which this server is reached. What goes out: `ca.pem`, which
-//! clients are given once, and a server certificate that is issued again at each start and whose key is never
+//! clients are given once, and a server certificate, a new one at each start, whose key is never
 //! written. Both are valid for as long as certificates can be: a site's clock may be years off in either
 //! direction, and the key never leaves the machine.
 

@@ -31,7 +31,7 @@ struct Init {
     /// The helper's folder.
     #[arg(long, default_value = helper::DEFAULT_FOLDER, value_name = "DIR")]
     folder: PathBuf,
-    /// Takes a site again that was moved or enrolled again; the helper's inventory stays.
+    /// Sets the helper up again for a site that was moved or enrolled again; the helper's inventory stays.
     #[arg(long)]
     again: bool,
 }

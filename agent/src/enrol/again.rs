@@ -2,8 +2,8 @@
 //!
 //! What comes in: the site's state and a kit for the same site. What goes out: the site bound to the new
 //! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
-//! and may install again, and one whose key is lost gets a new one, with which what waits is signed again; what it accepted, reported and runs stays as it was. For another hub its reports are numbered
-//! again, and what runs is reported again.
+//! and may install again, and one whose key is lost gets a new one, with which what waits is signed again; what it
+//! accepted, reported and runs stays as it was. For another hub its reports are renumbered, and what runs is reported again.
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::ReportEvent;

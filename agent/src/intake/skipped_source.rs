@@ -164,7 +164,7 @@ pub(crate) fn present(
         |known: &SkippedSource| known.newest == newest && !known.is_of_another_repository(url);
     Ok(known.filter(holds).map(|known| {
         let message = format!(
-            "a bundle could not be fetched from `{}`: {}",
+            "a bundle could not be imported from `{}`: {}",
             known.source, known.message
         );
         let help = match known.of_space && short_of_space {

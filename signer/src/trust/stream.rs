@@ -286,7 +286,7 @@ fn name_foreign_fleet(
 }
 
 impl Acceptance {
-    /// Why it may not be installed again, if so. What runs already is not concerned.
+    /// Why it may not be installed as new, if so. What runs already is not concerned.
     pub fn refused_as_new(&self) -> Option<String> {
         let expires = &self.expires;
         self.expired

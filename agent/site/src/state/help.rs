@@ -67,9 +67,9 @@ impl StateError {
                     "copy `{}` onto a stick for the hub; {}; without one, {}",
                     text::path(folder),
                     from_backup(path),
-                    again(path)
+                    without_backup(path)
                 ),
-                _ => format!("{}; without one, {}", from_backup(path), again(path)),
+                _ => format!("{}; without one, {}", from_backup(path), without_backup(path)),
             },
             Self::LockLost { .. } => "leave the file `lock` to the programs, which make it again: systemd starts the service again by itself, and \
                                       it goes on; a command is repeated"
@@ -172,9 +172,9 @@ fn older_help(path: &Path, newer: Option<&Path>) -> String {
         ),
         None => format!(
             "stop the service first, where it runs (`systemctl stop outhaul-agent`), and put the newer one back, where it still is; else, where this \
-             site has a backup (`outhaul-agent backup` writes it), {}, which numbers reports again; without one, {}",
+             site has a backup (`outhaul-agent backup` writes it), {}, which renumbers the reports; without one, {}",
             restore(path),
-            again(path)
+            without_backup(path)
         ),
     }
 }
@@ -195,7 +195,7 @@ fn damaged_help(path: &Path) -> String {
         None => format!(
             "{}; without one, copy the folder away for analysis, {}{}",
             from_backup(path),
-            again(path),
+            without_backup(path),
             damaged_saved(path)
         ),
     }
@@ -343,7 +343,7 @@ fn damaged_saved(path: &Path) -> String {
 }
 
 /// The way on without a backup.
-fn again(path: &Path) -> String {
+fn without_backup(path: &Path) -> String {
     format!(
         "move `{}` aside, with what is beside it (`{}`), and {}",
         text::path(path),

@@ -47,7 +47,7 @@ impl HubRefusal {
             "revoked" => "ask the hub's operator why this site was revoked; a new kit (`outhaul site enrol` at the \
                           centre, `outhaul-agent enrol` here) is the way back",
             "unknown-site" => "bring the enrolment request to the hub (`outhaul-agent export FOLDER`), where \
-                               `outhaul-hub site add` takes it",
+                               `outhaul-hub site add` accepts it",
             "retired-key" | "epoch-key" | "signature" => {
                 "the hub has another key under this site's name: ask its operator which machine has it \
                  (`outhaul-hub sites`); if that machine replaced this one, take this one out of service, else enrol it \

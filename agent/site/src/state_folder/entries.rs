@@ -99,7 +99,7 @@ impl StateFolder {
         other(&self.database(), fs::FileType::is_file)
     }
 
-    /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command again begins again.
+    /// Whether a restore was interrupted before the database was in its place: nothing of it counts, and the same command starts it over.
     pub fn restore_is_begun(&self) -> bool {
         self.has_restore() && !self.restore_is_at_work()
     }

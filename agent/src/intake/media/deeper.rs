@@ -48,7 +48,7 @@ fn not_looked_at(medium: &Path, listing: &Listing) -> Option<String> {
     }
     Some(match named.pop() {
         Some(only) if named.is_empty() => format!(
-            "warning: {only} lies more than three folders deep and was not read: `outhaul-agent import {typed}` does"
+            "warning: {only} lies more than three folders deep and was not read: `outhaul-agent import {typed}` reads it"
         ),
         last => format!(
             "warning: {} and {} lie more than three folders deep and were not read: `outhaul-agent import {typed}` reads the first; if \
@@ -81,7 +81,7 @@ mod tests {
             "{one}"
         );
         assert!(
-            one.contains("`outhaul-agent import '/media/stick/a/b/c/my files'` does"),
+            one.contains("`outhaul-agent import '/media/stick/a/b/c/my files'` reads it"),
             "{one}"
         );
         let two = said(&["a/b/c/d", "a/b/c/e"], 2).unwrap();

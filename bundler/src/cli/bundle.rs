@@ -31,7 +31,7 @@ use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
 use outhaul_ship::stream::agent::AgentPrograms;
-use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -448,17 +448,6 @@ pub(super) fn pass_gate(
 /// An error of a stream's bundle, for a person.
 pub(super) fn produce_failure(error: ProduceError) -> Failure {
     match &error {
-        ProduceError::After { error: of, .. } => match &**of {
-            ProduceError::Damaged { copies: all } | ProduceError::Revoked { problems: all, .. } => {
-                all_problems(of, all)
-            }
-            ProduceError::Forbidden(refusal) => forbidden(of, refusal),
-            of => (error.help().into_iter())
-                .fold(Failure::new(error.class().code(), of), Failure::help),
-        },
-        ProduceError::Damaged { copies: all }
-        | ProduceError::Readers { problems: all }
-        | ProduceError::Revoked { problems: all, .. } => all_problems(&error, all),
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
@@ -469,22 +458,14 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         ProduceError::Contradiction(findings) => {
             Failure::findings(findings).help("nothing was written")
         }
-        ProduceError::Forbidden(refusal) => forbidden(&error, refusal),
-        error => Failure::of(error),
+        ProduceError::After { error: of, .. } => detailed(of),
+        error => detailed(error),
     }
 }
 
-fn forbidden(error: &ProduceError, refusal: &PolicyViolation) -> Failure {
-    because_of(Failure::new(failure::REFUSED, error), &refusal.largest).help(&refusal.help)
-}
-
 /// An error with one sentence for each thing that is wrong.
-fn all_problems(error: &ProduceError, all: &[String]) -> Failure {
+fn detailed(error: &ProduceError) -> Failure {
     let failure = Failure::new(error.class().code(), error);
-    because_of(failure, all).help(error.help().unwrap_or_default())
-}
-
-fn because_of(failure: Failure, lines: &[String]) -> Failure {
-    let lines = lines.iter();
-    lines.fold(failure, |failure, line| failure.because(line))
+    let failure = (error.details().iter()).fold(failure, |failure, line| failure.because(line));
+    (error.help().into_iter()).fold(failure, Failure::help)
 }

@@ -319,12 +319,11 @@ fn produce_problem(error: &ProduceError) -> RoundProblem {
             RoundProblem::sentence(texts.join("\n"))
         }
         ProduceError::After { error, .. } => produce_problem(error),
-        ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
-            RoundProblem::sentence(format!("{error}: {}", all.join("; ")))
-        }
-        ProduceError::Revoked { problems, .. } => {
-            let help = error.help().unwrap_or_default();
-            RoundProblem::sentence(format!("{error}: {}\nhelp: {help}", problems.join("; ")))
+        error if !error.details().is_empty() => {
+            let help = error
+                .help()
+                .map_or_else(String::new, |help| format!("\nhelp: {help}"));
+            RoundProblem::sentence(format!("{error}: {}{help}", error.details().join("; ")))
         }
         _ => RoundProblem::of(error),
     }

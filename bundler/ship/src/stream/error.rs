@@ -188,6 +188,18 @@ impl ProduceError {
         }
     }
 
+    /// One sentence for each thing that is wrong, where several may be.
+    pub fn details(&self) -> &[String] {
+        match self {
+            Self::After { error, .. } => error.details(),
+            Self::Damaged { copies: all }
+            | Self::Readers { problems: all }
+            | Self::Revoked { problems: all, .. } => all,
+            Self::Forbidden(refusal) => &refusal.largest,
+            _ => &[],
+        }
+    }
+
     /// Whether it is about the places of one stream's files: what stands there, and not the disk or the folder `fleet`, which the next
     /// stream would meet with a number of its own used.
     pub(super) fn is_of_one_place(&self, fleet: &Path) -> bool {

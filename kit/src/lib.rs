@@ -17,6 +17,7 @@ pub mod failure;
 pub mod format_count;
 pub mod group;
 pub mod heartbeat;
+pub mod image_name;
 pub mod inside;
 pub mod interrupt;
 pub mod lock;

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::digest::Digest;
-use crate::name::{self, ImageName};
+use crate::name::{ImageName, is_tag};
 
 /// Largest `index.json`, and largest manifest: the size that registries accept.
 /// Most manifests of one layout.
@@ -200,7 +200,7 @@ impl Load {
             .into_iter()
             .filter_map(|key| entry.annotations.get(key))
             .find_map(|name| ImageName::reference(name));
-        let tag = entry.annotations.get(NAME).filter(|tag| name::is_tag(tag));
+        let tag = entry.annotations.get(NAME).filter(|tag| is_tag(tag));
         match (whole, default, tag) {
             (Some(found), ..) => Ok(Some(found)),
             (None, Some(image), tag) => Ok(Some((image.clone(), tag.cloned()))),

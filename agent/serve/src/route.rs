@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use crate::charts;
 use crate::digest::{Digest, DigestError};
 use crate::git::RepositoryAddress;
-use crate::name;
+use crate::name::{self, is_tag};
 use crate::packages;
 
 /// Longest path and query that are read.
@@ -155,7 +155,7 @@ fn image(path: &str, query: &Query) -> Result<Route, RouteError> {
     };
     match kind {
         "manifests" if last.contains(':') => checked(ImageRequest::Manifest(digest()?)),
-        "manifests" if name::is_tag(last) => checked(ImageRequest::Tagged(last.to_owned())),
+        "manifests" if is_tag(last) => checked(ImageRequest::Tagged(last.to_owned())),
         "manifests" => Err(RouteError::Reference(shown(last))),
         "blobs" => checked(ImageRequest::Blob(digest()?)),
         "tags" if last == "list" => {

@@ -11,6 +11,7 @@ use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{Node, Value};
+use outhaul_kit::image_name::{is_repository, is_tag};
 
 use crate::fields::{composed, named, objects};
 use crate::name::parts;
@@ -227,16 +228,7 @@ fn is_registry(text: &str) -> bool {
 }
 
 fn is_sound(name: &str, tag: Option<&str>, digest: Option<&str>) -> bool {
-    let is_part = |part: &str| {
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
-        part.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-            && part.bytes().all(plain)
-    };
-    let is_tag = |tag: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        tag.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && tag.chars().all(plain)
-    };
-    name.split('/').all(is_part)
+    is_repository(name)
         && tag.is_none_or(is_tag)
         && digest.is_none_or(|digest| digest.parse::<Digest>().is_ok())
 }

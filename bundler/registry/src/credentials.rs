@@ -3,6 +3,7 @@
 //! What comes in: files of the form of `~/.docker/config.json`. What goes out: what a registry is given. No
 //! helper program is started: what only a helper knows is named, not guessed. Nothing of it stands in a message.
 
+use outhaul_kit::image_name::registry_of;
 use outhaul_kit::url::UrlParts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -112,11 +113,7 @@ fn host_of(text: &str) -> String {
         Some(parts) => parts.authority,
         None => text.split('/').next().unwrap_or(text),
     };
-    let host = host.to_ascii_lowercase();
-    match host.as_str() {
-        "index.docker.io" | "registry-1.docker.io" => "docker.io".to_owned(),
-        _ => host,
-    }
+    registry_of(&host.to_ascii_lowercase()).to_owned()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! What comes in: the text that a manifest has, `nginx:1.27` or `ghcr.io/team/app@sha256:…`. What goes out: its
 //! parts, with what a container runtime adds where they are missing. It asks nobody.
 
-use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
 use outhaul_kit::carried::DEFAULT_REGISTRY;
+use outhaul_kit::image_name::{MAX_IMAGE_NAME_BYTES, is_repository, is_tag, registry_of};
 use std::fmt;
 use std::str::FromStr;
 
@@ -40,8 +40,8 @@ pub struct ReferenceError {
 impl ImageReference {
     /// Where its registry answers.
     pub fn host(&self) -> &str {
-        match self.registry.as_str() {
-            DEFAULT_REGISTRY | "index.docker.io" => DEFAULT_HOST,
+        match registry_of(&self.registry) {
+            DEFAULT_REGISTRY => DEFAULT_HOST,
             other => other,
         }
     }
@@ -139,13 +139,16 @@ impl FromStr for ImageReference {
             None if name.contains('/') => (DEFAULT_REGISTRY.to_owned(), name.to_owned()),
             None => (DEFAULT_REGISTRY.to_owned(), format!("library/{name}")),
         };
-        let path = match path.contains('/') || registry != DEFAULT_REGISTRY {
+        let path = match path.contains('/') || registry_of(&registry) != DEFAULT_REGISTRY {
             true => path,
             false => format!("library/{path}"),
         };
-        if !path.split('/').all(is_part) {
+        if registry.len() + 1 + path.len() > MAX_IMAGE_NAME_BYTES {
+            return Err(wrong("it is too long"));
+        }
+        if !is_repository(&path) {
             return Err(wrong(
-                "a repository is of `a-z 0-9 . _ -`, with `/` between parts",
+                "a repository is of `a-z 0-9` with single `.`, one or two `_`, or `-` within, and `/` between parts",
             ));
         }
         let host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
@@ -181,18 +184,6 @@ impl fmt::Display for ImageReference {
     }
 }
 
-fn is_tag(text: &str) -> bool {
-    let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-    (1..=MAX_IMAGE_TAG_BYTES).contains(&text.len())
-        && text.bytes().all(good)
-        && !text.starts_with(['.', '-'])
-}
-
-fn is_part(text: &str) -> bool {
-    let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
-    !text.is_empty() && text.bytes().all(good) && text.as_bytes()[0].is_ascii_alphanumeric()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +197,7 @@ mod tests {
             ("docker.io/nginx", "docker.io/library/nginx:latest"),
             ("team/app", "docker.io/team/app:latest"),
             ("localhost/app:1", "localhost/app:1"),
+            ("index.docker.io/nginx:1", "index.docker.io/library/nginx:1"),
             ("GHCR.io/team/app:v1", "ghcr.io/team/app:v1"),
             ("127.0.0.1:5000/a/b/c:x", "127.0.0.1:5000/a/b/c:x"),
         ] {
@@ -259,6 +251,9 @@ mod tests {
             "Nginx",
             "a/../b",
             "a//b",
+            "a..b",
+            "team/app-",
+            "a___b",
             "nginx:",
             "nginx:a b",
             "nginx@sha512:00",

@@ -5,8 +5,8 @@
 //! describes, a need that names it. A range of versions in a registry names no single artifact: then the source itself is the
 //! need. It asks nobody.
 
-use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
 use outhaul_kit::carried::is_single_version;
+use outhaul_kit::image_name::is_tag;
 use outhaul_kit::url::UrlParts;
 use std::sync::Arc;
 
@@ -384,11 +384,7 @@ pub(crate) fn chart_name(url: &str, chart: &str, version: &str) -> String {
     let path = path.split('/').filter(|part| !part.is_empty());
     let parts: Vec<String> = path.chain(["index.yaml", chart]).map(component).collect();
     let tag = version.replace('+', "_");
-    let good = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-    let is_tag = (1..=MAX_IMAGE_TAG_BYTES).contains(&tag.len())
-        && tag.bytes().all(good)
-        && !tag.starts_with(['.', '-']);
-    let tag = match is_tag {
+    let tag = match is_tag(&tag) {
         true => tag,
         false => short(version),
     };
@@ -422,10 +418,9 @@ fn short(text: &str) -> String {
 pub(super) fn argocd_artifact(url: &str, source: &Node) -> Option<Need> {
     let base = url.strip_prefix(SCHEME)?;
     let revision = text(source, "targetRevision")?;
-    let is_tag = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name = match revision.starts_with("sha256:") {
         true => format!("{base}@{revision}"),
-        false if revision != "HEAD" && revision.chars().all(is_tag) => format!("{base}:{revision}"),
+        false if revision != "HEAD" && is_tag(revision) => format!("{base}:{revision}"),
         false => return None,
     };
     Some(Need::Artifact {

@@ -4,6 +4,8 @@
 //! brought and a tag before it says nothing, so that naming an image by digest is no way past an entry that wants a signature, and no
 //! way into one that wants none. Nothing is asked of a registry.
 
+use outhaul_kit::image_name::registry_of;
+
 /// How a pattern is for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
@@ -106,10 +108,7 @@ fn plain(name: &str) -> String {
     // This machine's registries are asked without encryption.
     let is_own = host == "localhost" || host.starts_with("127.");
     let default = if is_own { "80" } else { "443" };
-    let host = match host {
-        "index.docker.io" | "registry-1.docker.io" => "docker.io",
-        other => other,
-    };
+    let host = registry_of(host);
     match port {
         "" => format!("{host}/{rest}"),
         port if port == default => format!("{host}/{rest}"),

@@ -24,6 +24,7 @@ use crate::credentials::Credentials;
 use crate::error::RegistryError;
 use crate::hosts::RegistryHosts;
 use crate::led::{Led, not_answered};
+use crate::manifest::{Manifest, no_list, no_manifest};
 use crate::notices::{SkippedMirrors, waiting};
 use crate::redirect::location;
 use crate::reference::ImageReference;
@@ -49,17 +50,6 @@ const COMES: &str = "its answer has begun and is not complete";
 const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, \
     application/vnd.docker.distribution.manifest.v2+json";
-
-/// A manifest or an index, as the registry has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
-    /// Its media type.
-    pub media_type: String,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Their digest.
-    pub digest: Digest,
-}
 
 /// A blob as it comes.
 pub(crate) struct Comes {
@@ -201,24 +191,29 @@ impl RegistryClient {
             true => format!("{}@{at}", image.repository),
             false => format!("{}:{at}", image.repository),
         };
-        let (answer, _) = self.get(image, &format!("manifests/{at}"), &what, None)?;
-        let media_type = answer.header("content-type").unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default();
-        let media_type = media_type.trim().to_owned();
+        let (answer, url) = self.get(image, &format!("manifests/{at}"), &what, None)?;
+        let host = host_of(image, &url).to_owned();
+        let media_type = media_type(&answer);
         let bytes = document(image, answer)?;
         let wrong = |problem: String| RegistryError::Wrong {
-            host: image.host().to_owned(),
+            host: host.clone(),
             what: format!("`{what}`"),
             problem,
         };
         let digest = Digest::of(&bytes);
-        if at.parse::<Digest>().is_ok_and(|wanted| wanted != digest) {
-            return Err(wrong(format!("has the digest {digest}")));
+        let problem = match at.parse::<Digest>() {
+            Ok(wanted) if wanted == digest => None,
+            Ok(_) => Some(format!("has the digest {digest}")),
+            Err(_) => no_manifest(&media_type, &bytes),
+        };
+        if let Some(problem) = problem {
+            return Err(wrong(problem));
         }
         Ok(Manifest {
             media_type,
             bytes,
             digest,
+            host,
         })
     }
 
@@ -269,8 +264,17 @@ impl RegistryClient {
     ) -> Result<Vec<u8>, RegistryError> {
         self.at_each(image, |image| {
             let what = format!("{}: what refers to {digest}", image.repository);
-            let (answer, _) = self.get(image, &format!("referrers/{digest}"), &what, None)?;
-            document(image, answer)
+            let (answer, url) = self.get(image, &format!("referrers/{digest}"), &what, None)?;
+            let media_type = media_type(&answer);
+            let bytes = document(image, answer)?;
+            match no_list(&media_type, &bytes) {
+                None => Ok(bytes),
+                Some(problem) => Err(RegistryError::Wrong {
+                    host: host_of(image, &url).to_owned(),
+                    what: format!("`{what}`"),
+                    problem,
+                }),
+            }
         })
     }
 
@@ -453,6 +457,13 @@ impl RegistryClient {
 /// Who answers at `url`, which `image`'s registry is or led to.
 fn host_of<'a>(image: &'a ImageReference, url: &'a str) -> &'a str {
     UrlParts::of(url).map_or(image.host(), |parts| parts.authority)
+}
+
+/// The media type of an answer, without its parameters.
+fn media_type(answer: &Response) -> String {
+    let named = answer.header("content-type").unwrap_or_default();
+    let named = named.split(';').next().unwrap_or_default();
+    named.trim().to_owned()
 }
 
 /// A manifest or a list, whole.

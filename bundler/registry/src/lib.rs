@@ -18,6 +18,7 @@ mod error;
 pub mod file;
 mod hosts;
 mod led;
+mod manifest;
 mod notices;
 mod platforms;
 pub mod pull;

@@ -16,8 +16,9 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 
 use crate::cache::ImageCache;
-use crate::client::{Manifest, RegistryClient};
+use crate::client::RegistryClient;
 use crate::error::RegistryError;
+use crate::manifest::Manifest;
 use crate::notices::asked_again;
 use crate::platforms::{Descriptor, Platform, Platforms, quoted};
 use crate::reference::ImageReference;
@@ -123,6 +124,7 @@ fn find<'a>(
         client,
         cache,
         image,
+        host: image.host().to_owned(),
         platforms,
         lacks: Vec::new(),
         contents: BTreeMap::new(),
@@ -138,6 +140,7 @@ fn find<'a>(
             found
         }
     };
+    pull.host.clone_from(&root.host);
     let media_type = pull.add(&root, 0)?;
     let manifest = Content {
         digest: root.digest,
@@ -164,6 +167,8 @@ struct Pull<'a> {
     client: &'a RegistryClient,
     cache: &'a ImageCache,
     image: &'a ImageReference,
+    /// Which host the image's manifest is from.
+    host: String,
     platforms: &'a Platforms,
     lacks: Vec<String>,
     contents: BTreeMap<Digest, u64>,
@@ -173,7 +178,7 @@ struct Pull<'a> {
 impl Pull<'_> {
     fn wrong(&self, what: impl ToString, problem: impl Into<String>) -> RegistryError {
         RegistryError::Wrong {
-            host: self.image.host().to_owned(),
+            host: self.host.clone(),
             what: format!("`{}` of `{}`", what.to_string(), self.image),
             problem: problem.into(),
         }
@@ -186,6 +191,7 @@ impl Pull<'_> {
                 media_type: String::new(),
                 bytes,
                 digest: *digest,
+                host: self.host.clone(),
             });
         }
         let found = self.client.manifest(self.image, &digest.to_string())?;

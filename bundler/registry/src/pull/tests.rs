@@ -24,6 +24,8 @@ enum Lie {
     TokensAt,
     /// The layer is at this URL.
     LayerAt,
+    /// A page for whatever is asked, as of a network that wants a login.
+    Page,
 }
 
 struct Registry {
@@ -99,6 +101,14 @@ impl Registry {
         if path.starts_with("/token") {
             let token = br#"{"token":"secret"}"#;
             return say("200 OK", token, token.len());
+        }
+        if self.lie == Lie::Page {
+            let page = b"<html>Sign in</html>";
+            return say(
+                "200 OK\r\nContent-Type: text/html; charset=utf-8",
+                page,
+                page.len(),
+            );
         }
         if self.lie == Lie::TokensAt {
             let realm = &self.leads;
@@ -267,6 +277,36 @@ fn attack_a_layer_that_a_mirror_damages_comes_from_the_registry_and_the_mirror_i
     assert!(error.contains(&wrong), "{error}");
     let last = format!("cannot reach `{}`", image.registry);
     assert!(error.starts_with(&last), "{error}");
+}
+
+#[test]
+fn attack_a_page_with_status_200_in_the_place_of_a_mirror_does_not_end_the_chain() {
+    let (_portal, portal) = Registry::start(Lie::Page);
+    let all = Platforms::default();
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ImageCache::at(folder.path());
+    let (registry, image) = Registry::start(Lie::None);
+    let client = mirrored(folder.path(), &image, &portal);
+    let found = pull(&client, &cache, &image, None, &all).unwrap();
+    assert_eq!(found.manifest.digest, Digest::of(&registry.manifest));
+    assert_eq!(client.skipped.reported(), [portal.registry.as_str()]);
+    // The list of what refers to it, too: nobody knows from a page that an image has no signature.
+    let digest = Digest::of(&registry.manifest);
+    let ask = |image: &ImageReference| {
+        let client = mirrored(folder.path(), image, &portal);
+        crate::signatures::signatures(&client, image, &digest, "x/y", ("none", "none.sig"))
+    };
+    assert_eq!(ask(&image).unwrap(), []);
+    let nobody = unreachable();
+    assert!(ask(&nobody).unwrap_err().is_environment());
+    let client = mirrored(folder.path(), &nobody, &portal);
+    let error = pull(&client, &cache, &nobody, None, &all).unwrap_err();
+    let says = format!(
+        "`{}`: `team/app:1` is not a manifest, but an answer of type `text/html`",
+        portal.registry
+    );
+    let error = error.to_string();
+    assert!(error.contains(&says), "{error}");
 }
 
 #[test]

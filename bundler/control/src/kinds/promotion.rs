@@ -13,6 +13,7 @@ use outhaul_bundle::name::Name;
 
 use serde_json::json;
 
+use self::listed::{NO_WINDOW, name_twice, part_twice};
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     HOOK_MINUTES, HOOK_MINUTES_DEFAULT, PromotionHook, PromotionHooks, PromotionPolicy,
@@ -97,7 +98,7 @@ pub(super) fn described() -> KindSchema {
         may(
             "windows",
             "The only times of the week at which it is promoted, in UTC.",
-            list(object(vec![
+            some(object(vec![
                 may(
                     "days",
                     "On which days; every day when left out.",
@@ -308,9 +309,16 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
             until: until?.value,
         };
         let no_day = is_empty(fields, "days").then(|| PromotionWindow::NO_DAY.to_owned());
-        let problem = unknown.or(no_day).or_else(|| window.check().err());
+        let unknown = unknown.or(no_day).or_else(|| name_twice("days", &written));
+        let problem = unknown.or_else(|| window.check().err());
         complete.then_some((window, problem))
     });
+    let no_window = spec.field("windows").filter(|_| is_empty(spec, "windows"));
+    if let Some(node) = no_window {
+        unsound(reader, node, NO_WINDOW.to_owned());
+    }
+    let windows = windows.filter(|_| no_window.is_none());
+    let mut before = Vec::new();
     let parts = each(reader, spec, "parts", |reader, fields| {
         let cluster_type = optional(reader, fields, "clusterType");
         let workload = optional(reader, fields, "workload");
@@ -322,7 +330,8 @@ fn rules(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
             min_sites,
             soak_hours,
         };
-        let problem = part.check().err();
+        let problem = part.check().err().or_else(|| part_twice(&before, &part));
+        before.push(part.clone());
         Some((part, problem))
     });
     let (quorum_percent, min_sites, soak_hours) = shares?;
@@ -366,6 +375,7 @@ fn checks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<CheckRu
         let max_age_hours = number(reader, fields, CHECK_AGE);
         let by = reader.texts(fields, "by");
         let complete = by.len() == reader.list(fields, "by").len();
+        let twice = name_twice("by", &by);
         let rule = CheckRule {
             name: name?.value,
             max_age_hours: max_age_hours.ok()?,
@@ -373,7 +383,7 @@ fn checks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<CheckRu
         };
         let problem = match is_empty(fields, "by") {
             true => Some(CheckRule::nobody(&rule.name)),
-            false => rule.check_after(&before).err(),
+            false => rule.check_after(&before).err().or(twice),
         };
         before.push(rule.clone());
         complete.then_some((rule, problem))
@@ -436,11 +446,12 @@ fn approvals(reader: &mut FieldReader<'_>, spec: &Fields<'_>, node: &Node) -> Op
             "`approvals` says how many are `needed`".to_owned(),
         );
     }
+    let twice = name_twice("by", &by);
     let rule = ApprovalRule {
         needed: needed?.value,
         by: by.into_iter().map(|name| name.value).collect(),
     };
-    if let Err(problem) = rule.check() {
+    if let Some(problem) = rule.check().err().or(twice) {
         unsound(reader, node, problem);
         return None;
     }
@@ -478,6 +489,8 @@ fn unsound(reader: &mut FieldReader<'_>, node: &Node, problem: String) {
     let location = reader.location(node);
     reader.report(Diagnostic::error("bad-value", problem).at(&location));
 }
+
+mod listed;
 
 #[cfg(test)]
 mod tests;

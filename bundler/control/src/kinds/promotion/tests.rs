@@ -50,6 +50,29 @@ fn a_check_that_cannot_hold_is_an_error_and_never_no_check() {
         let problem = rules(&format!("  checks:\n{wrong}")).unwrap_err();
         assert!(problem.contains(part), "{wrong}: {problem}");
     }
+    for (wrong, part) in [
+        ("  windows: []\n", "`windows` has no entry"),
+        (
+            "  windows: [{days: [mon, mon], from: \"08:00\", until: \"17:00\"}]\n",
+            "`mon` is in `days` twice",
+        ),
+        (
+            "  checks: [{name: scan, by: [a, a]}]\n",
+            "`a` is in `by` twice",
+        ),
+        (
+            "  approvals: {needed: 1, by: [alice, Alice]}\n",
+            "`alice` and `Alice` in `by` differ in capital letters only",
+        ),
+        (
+            "  parts: [{workload: w, soakHours: 2}, {workload: w, soakHours: 4}]\n",
+            "an earlier entry of `parts` is for the same sites",
+        ),
+    ] {
+        let problem = rules(wrong).unwrap_err();
+        assert!(problem.contains(part), "{wrong}: {problem}");
+    }
+    rules("  parts: [{workload: w, soakHours: 2}, {clusterType: w, soakHours: 4}]\n").unwrap();
     let no_day = "  windows: [{days: [], from: \"08:00\", until: \"17:00\"}]\n";
     let problem = rules(no_day).unwrap_err();
     assert!(problem.contains("leave `days` out"), "{problem}");

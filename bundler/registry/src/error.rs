@@ -173,8 +173,8 @@ impl RegistryError {
         match self {
             Self::AfterMirrors { last, .. } => last.help(),
             Self::Cache { path, .. } => Some(format!(
-                "make room or give permission where images are kept (`{}`), and run it again: what came is gone on \
-                 with",
+                "make room or give permission where images are kept (`{}`), and run it again: it continues with what \
+                 came",
                 path.parent().unwrap_or(path).display()
             )),
             Self::Certificate { host, .. } => Some(format!(
@@ -191,7 +191,7 @@ impl RegistryError {
                  stops there again, name a mirror (`--registry-mirror`)"
             )),
             Self::Unreachable { .. } => Some(
-                "check the network and that the registry answers, and run it again: what came is gone on with"
+                "check the network and that the registry answers, and run it again: it continues with what came"
                     .to_owned(),
             ),
             _ => None,

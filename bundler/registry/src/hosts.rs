@@ -29,6 +29,8 @@ pub struct HostsError {
 pub struct RegistryHosts {
     /// By the host at which a registry answers, host and path of each mirror, in the order in which they are asked.
     mirrors: BTreeMap<String, Vec<(String, String)>>,
+    /// By the same host, the name under which the registry of a mirror was given.
+    named: BTreeMap<String, String>,
     /// By the host at which a registry answers, under which name its authority was given, from which file, and what is in that.
     authorities: BTreeMap<String, HostAuthority>,
     /// Hosts that may be this machine although a server leads there, each with the port to which it is limited.
@@ -59,6 +61,7 @@ impl RegistryHosts {
             let (of, at) = text.split_once('=').ok_or_else(|| {
                 wrong("write `REGISTRY=HOST/PATH`, such as `docker.io=registry.example:5000/dockerhub`".to_owned())
             })?;
+            let named = of.to_owned();
             let of = host(of).map_err(wrong)?.host().to_owned();
             let at = at.trim_end_matches('/');
             let (at, path) = at.split_once('/').unwrap_or((at, ""));
@@ -72,11 +75,13 @@ impl RegistryHosts {
             if is_itself {
                 return Err(wrong("a registry cannot be a mirror of itself".to_owned()));
             }
+            hosts.named.entry(of.clone()).or_insert(named);
             let known = hosts.mirrors.entry(of).or_default();
             let one = (at, path.to_owned());
-            if !known.contains(&one) {
-                known.push(one);
+            if known.contains(&one) {
+                return Err(wrong("it is given twice".to_owned()));
             }
+            known.push(one);
         }
         for text in authorities {
             let wrong = |problem: String| HostsError {
@@ -115,7 +120,7 @@ impl RegistryHosts {
         let unused = mirrors
             .clone()
             .filter(|(of, _)| !hosts.contains(*of))
-            .map(|(of, _)| format!("a mirror of `{of}`"));
+            .map(|(of, _)| format!("a mirror of `{}`", self.named.get(of).unwrap_or(of)));
         let at: BTreeSet<String> = mirrors
             .filter(|(of, _)| hosts.contains(*of))
             .flat_map(|(_, at)| at)
@@ -182,6 +187,7 @@ impl RegistryHosts {
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.mirrors.extend(other.mirrors);
+        self.named.extend(other.named);
         self.authorities.extend(other.authorities);
         self.allowed.extend(other.allowed);
         self
@@ -284,6 +290,9 @@ mod tests {
         }
         let twice = parsed(&[], &["r.example=ca.pem", "r.example=b.pem"]).unwrap_err();
         assert!(twice.contains("another one already"), "{twice}");
+        let twice = ["docker.io=m.example/a", "index.docker.io=m.example/a/"];
+        let twice = parsed(&twice, &[]).unwrap_err();
+        assert!(twice.contains("it is given twice"), "{twice}");
     }
 
     #[test]
@@ -313,6 +322,14 @@ mod tests {
         assert_eq!(
             hosts.unused(&seen),
             ["a mirror of `ghcr.io`", "the authority of `other.example`"]
+        );
+        let other = BTreeSet::from(["ghcr.io".to_owned()]);
+        assert_eq!(
+            hosts.unused(&other),
+            [
+                "a mirror of `docker.io`",
+                "the authority of `mirror.example`"
+            ]
         );
         let all = BTreeSet::from(["registry-1.docker.io".to_owned(), "ghcr.io".to_owned()]);
         assert_eq!(hosts.unused(&all), [""; 0]);

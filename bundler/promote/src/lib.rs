@@ -53,6 +53,7 @@ pub use promotion::{Promoted, Promotion, StepMove};
 use record::{Basis, Recorded};
 
 /// Commits of a branch that are searched: of an environment, or of the control plane.
+use unread_policies::BranchUse;
 const MAX_COMMITS: usize = 5_000;
 
 /// An environment's own branch, and the base that it is pinned to.
@@ -88,7 +89,7 @@ impl<'a> Chain<'a> {
     /// [`PromoteError`] when the control plane cannot be read, or has a promotion policy that would have no effect.
     pub fn open(url: &'a str, sources: SourceMap, cache: &'a Cache) -> Result<Self, PromoteError> {
         let chain = Self::on_branch(url, None, sources, cache)?;
-        refuse(unread_policies::of(&chain.opened)?)?;
+        refuse(unread_policies::of(&chain.opened, BranchUse::List)?)?;
         Ok(chain)
     }
 
@@ -199,8 +200,7 @@ impl<'a> Chain<'a> {
         let found = self.environment(environment)?;
         let at = &found.control_plane;
         let sources = self.environment_sources(&at.repo.value);
-        let reference = GitReference::Branch(at.branch.clone());
-        let opened = source::open(&at.repo.value, &reference, &sources, self.cache)?;
+        let opened = open_environment(found, &sources, self.cache)?;
         if let Some(BaseFile { path, file, base }) = moved::base_file(&opened, &at.path)? {
             return Ok(Link {
                 environment: found.clone(),
@@ -217,11 +217,7 @@ impl<'a> Chain<'a> {
 
     /// The local folders of repositories when an environment's own branch in `repository` is read.
     fn environment_sources(&self, repository: &str) -> SourceMap {
-        let mut sources = self.sources.clone();
-        if let Some(folder) = source::local_folder(self.url) {
-            sources.insert_default(repository, folder);
-        }
-        sources
+        sources_beside(self.url, &self.sources, repository)
     }
 
     /// The newest commit of the branch that `link` is based on.
@@ -346,6 +342,26 @@ fn open(
         }
         opened => opened,
     }
+}
+
+/// The local folders of repositories when an environment's own branch in `repository` is read: one in the control plane's folder, too.
+fn sources_beside(url: &str, sources: &SourceMap, repository: &str) -> SourceMap {
+    let mut sources = sources.clone();
+    if let Some(folder) = source::local_folder(url) {
+        sources.insert_default(repository, folder);
+    }
+    sources
+}
+
+/// The branch of an environment.
+fn open_environment(
+    environment: &Environment,
+    sources: &SourceMap,
+    cache: &Cache,
+) -> Result<OpenedSource, SourceError> {
+    let at = &environment.control_plane;
+    let reference = GitReference::Branch(at.branch.clone());
+    source::open(&at.repo.value, &reference, sources, cache)
 }
 
 /// Refuses what has findings.

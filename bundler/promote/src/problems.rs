@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ENVIRONMENTS, PromoteError, listed, open, policy, unread_policies};
+use super::unread_policies::{self, BranchUse};
+use super::{ENVIRONMENTS, PromoteError, listed, open, open_environment, policy, sources_beside};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{Environment, PromotionPolicy};
@@ -27,20 +28,51 @@ pub fn problems(request: &LoadRequest) -> Diagnostics {
     let Some(opened) = opened_for(request) else {
         return Diagnostics::new();
     };
-    let mut findings = match listed(&opened) {
-        Ok((environments, policies)) => of(&environments, &policies),
+    let list = listed(&opened);
+    let mut findings = match &list {
+        Ok((environments, policies)) => of(environments, policies),
         // What does not read is reported by whoever loads the list.
         Err(PromoteError::Findings(found)) => {
-            let own = |one: &Diagnostic| [TWICE, LINK].contains(&one.code);
-            found.into_iter().filter(own).collect()
+            let own = |one: &&Diagnostic| [TWICE, LINK].contains(&one.code);
+            found.iter().filter(own).cloned().collect()
         }
         Err(_) => Diagnostics::new(),
     };
-    match unread_policies::of(&opened) {
-        Ok(found) => findings.append(found),
-        Err(error) => findings.push(unread_policies::not_looked_at(&error)),
+    let on_list = unread_policies::of(&opened, BranchUse::List);
+    let on_its_own = match &list {
+        Ok((environments, policies)) => own_branch(request, environments).map_or_else(
+            || Ok(Diagnostics::new()),
+            |own| unread_policies::beside(&opened, policies, &own),
+        ),
+        Err(_) => Ok(Diagnostics::new()),
+    };
+    for found in [on_list, on_its_own] {
+        match found {
+            Ok(found) => findings.append(found),
+            Err(error) => findings.push(unread_policies::not_looked_at(&error)),
+        }
     }
     findings
+}
+
+/// The environment's own content; `None` where it cannot be read, as whoever loads it says.
+fn own_branch(
+    request: &LoadRequest,
+    environments: &BTreeMap<String, Environment>,
+) -> Option<OpenedSource> {
+    match &request.from {
+        Origin::Repository { url, .. } => {
+            let environment = environments.get(&request.environment)?;
+            let repository = &environment.control_plane.repo.value;
+            let mut sources = request.sources.clone();
+            sources.insert_given(url);
+            let sources = sources_beside(url, &sources, repository);
+            open_environment(environment, &sources, &request.cache).ok()
+        }
+        Origin::Folders {
+            environment_dir, ..
+        } => source::open_plain(environment_dir, "", None).ok(),
+    }
 }
 
 /// A warning for each rule of a gate for a part of the sites of `plane`, the environment of `request`, that it does not have: no site meets

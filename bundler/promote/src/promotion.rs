@@ -178,6 +178,7 @@ impl Chain<'_> {
         let commit = self.candidate(&asked, &link, from.as_deref())?;
         let policy = from.as_deref().and_then(|from| self.policy(from, to));
         let hooks = policy.map(|policy| HookStep {
+        self.refuse_policies_on(&link, from.as_deref())?;
             policy,
             programs: asked.hooks,
             commit: &commit,

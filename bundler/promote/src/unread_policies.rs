@@ -1,23 +1,35 @@
 //! Promotion policies of a control plane that lie where none is read.
 //!
-//! What comes in: the branch that lists the environments. What goes out: an error at each promotion policy outside the
-//! folder of the list, or in a file of another ending: a step would be decided by the default rules, and whoever wrote the policy would
-//! not know. Files that `.sourceignore` lists are left out on purpose, and so are those that are larger than a control plane's may be. It reads no other branch and changes nothing.
+//! What comes in: the branch that lists the environments, or that of an environment. What goes out: an error at each promotion policy outside
+//! the folder of the list, on the branch of an environment, or in a file of the list with another ending, whatever its name: a step would be
+//! decided by the default rules, and whoever wrote the policy would not know. Files outside that folder that `.sourceignore` lists are left
+//! out on purpose, and so are those that are larger than a control plane's may be. It changes nothing.
 
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error_text::error_chain;
-use super::{ENVIRONMENTS, PromoteError};
+use super::{Chain, ENVIRONMENTS, Link, PromoteError, open_environment, refuse};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::{self, Object};
+use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::ignore::Ignore;
 use outhaul_git::source::{OpenedSource, SourceError, TreeLimits};
 
 /// The code of these findings, which the loader has for those that it reads, too.
 const CODE: &str = "misplaced-policy";
 const KIND: &str = "PromotionPolicy";
+
+/// What a branch is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum BranchUse<'a> {
+    /// It lists the environments.
+    List,
+    /// It has an environment's own content. A copy of a policy that counts, the same to the byte, does no harm there: a branch that was made
+    /// from that of the list has one.
+    Environment(&'a [PromotionPolicy]),
+}
 
 /// Why a policy in a file is not read.
 #[derive(Clone, Copy)]
@@ -26,26 +38,99 @@ enum Reason {
     Folder,
     /// The name of the file ends in another way.
     Ending,
+    /// It lies on the branch of an environment.
+    Branch,
 }
 
-/// Why a policy in the file at `path` would not be read; `None` for one that is read, and for what is no YAML.
-fn reason(path: &str) -> Option<Reason> {
-    let (_, ending) = path.rsplit_once('.')?;
-    let is_listed = path
-        .strip_prefix(ENVIRONMENTS)
-        .is_some_and(|rest| rest.starts_with('/'));
-    match (is_listed, ending) {
-        (true, "yaml" | "yml") => None,
-        (false, "yaml" | "yml") => Some(Reason::Folder),
-        _ => {
-            let ending = ending.to_ascii_lowercase();
-            ["yaml", "yml", "json"]
-                .contains(&ending.as_str())
-                .then_some(match is_listed {
-                    true => Reason::Ending,
-                    false => Reason::Folder,
-                })
+impl BranchUse<'_> {
+    /// Why a policy in the file at `path` would not be read; `None` for one that is read, and for what is no YAML outside the folder of
+    /// the list.
+    fn reason(self, path: &str) -> Option<Reason> {
+        let is_listed = is_listed(path);
+        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_yaml = ["yaml", "yml", "json"].contains(&ending.to_ascii_lowercase().as_str());
+        match (self, is_listed, ending) {
+            (Self::Environment(_), _, _) => (is_listed || is_yaml).then_some(Reason::Branch),
+            (Self::List, true, "yaml" | "yml") => None,
+            (Self::List, true, _) => Some(Reason::Ending),
+            (Self::List, false, _) => is_yaml.then_some(Reason::Folder),
         }
+    }
+
+    /// Whether the file is one whose policies count elsewhere.
+    fn is_copy(self, text: &str) -> bool {
+        let Self::Environment(policies) = self else {
+            return false;
+        };
+        let mut files = policies.iter().map(|policy| &policy.location.file);
+        files.any(|file| file.text == text)
+    }
+}
+
+/// Whether the file lies beside the environments.
+fn is_listed(path: &str) -> bool {
+    let below = path.strip_prefix(ENVIRONMENTS);
+    below.is_some_and(|rest| rest.starts_with('/'))
+}
+
+impl Chain<'_> {
+    /// Refuses a step while a promotion policy lies on the branch of the environment that is moved, or on that of the one before it, which is
+    /// looked for there.
+    ///
+    /// # Errors
+    /// [`PromoteError::Findings`] with each such policy, or that a branch cannot be read.
+    pub(super) fn refuse_policies_on(
+        &self,
+        link: &Link,
+        from: Option<&str>,
+    ) -> Result<(), PromoteError> {
+        let mut findings = self.policies_on(&link.opened)?;
+        if let Some(from) = from.filter(|from| *from != link.environment.name) {
+            findings.append(self.policies_on(&self.link(from)?.opened)?);
+        }
+        refuse(findings)
+    }
+
+    /// Refuses to follow the chain while a promotion policy lies on the branch of an environment that is not `followed`: it may be what
+    /// was to make it so. A branch that cannot be read has nothing to follow, and the others are.
+    ///
+    /// # Errors
+    /// [`PromoteError::Findings`] with each such policy.
+    pub(super) fn refuse_policies_beside(
+        &self,
+        followed: &dyn Fn(&str) -> bool,
+    ) -> Result<(), PromoteError> {
+        let mut findings = Diagnostics::new();
+        for environment in self.environments.values() {
+            let sources = self.environment_sources(&environment.control_plane.repo.value);
+            let opened = match followed(&environment.name) {
+                true => None,
+                false => open_environment(environment, &sources, self.cache).ok(),
+            };
+            if let Some(found) = opened.and_then(|opened| self.policies_on(&opened).ok()) {
+                findings.append(found);
+            }
+        }
+        refuse(findings)
+    }
+
+    /// An error for each promotion policy on the branch of an environment; none where that branch is the one that lists the environments,
+    /// which was looked at.
+    pub(super) fn policies_on(&self, opened: &OpenedSource) -> Result<Diagnostics, PromoteError> {
+        beside(&self.opened, &self.policies, opened)
+    }
+}
+
+/// The same where `list` is the branch that lists the environments, with these policies.
+pub(super) fn beside(
+    list: &OpenedSource,
+    policies: &[PromotionPolicy],
+    opened: &OpenedSource,
+) -> Result<Diagnostics, PromoteError> {
+    // A folder's is the digest of what is in it.
+    match opened.commit == list.commit {
+        true => Ok(Diagnostics::new()),
+        false => of(opened, BranchUse::Environment(policies)),
     }
 }
 
@@ -63,17 +148,18 @@ pub(super) fn not_looked_at(error: &PromoteError) -> Diagnostic {
 ///
 /// # Errors
 /// [`PromoteError`] when the branch cannot be read.
-pub(super) fn of(opened: &OpenedSource) -> Result<Diagnostics, PromoteError> {
+pub(super) fn of(
+    opened: &OpenedSource,
+    branch: BranchUse<'_>,
+) -> Result<Diagnostics, PromoteError> {
     let mut findings = Diagnostics::new();
     let is_list = |path: &str| path == ".sourceignore";
     let list = opened.tree("", &is_list, &TreeLimits::YAML)?.files.pop();
     let ignore = list.map_or_else(Ignore::default, |file| {
         Ignore::parse(&String::from_utf8_lossy(&file.bytes)).0
     });
-    let wanted = |path: &str| match reason(path) {
-        Some(Reason::Folder) => !ignore.ignores(path),
-        reason => reason.is_some(),
-    };
+    let wanted =
+        |path: &str| branch.reason(path).is_some() && (is_listed(path) || !ignore.ignores(path));
     opened.each_streamed::<SourceError>("", &wanted, &TreeLimits::PAYLOAD, &mut |file| {
         let mut bytes = Vec::new();
         let most = TreeLimits::YAML.max_file_bytes;
@@ -89,8 +175,11 @@ pub(super) fn of(opened: &OpenedSource) -> Result<Diagnostics, PromoteError> {
         if bytes.len() as u64 > most {
             return Ok(());
         }
+        // Some editors save UTF-16: without the zero bytes its Latin letters are the same text.
+        bytes.retain(|byte| *byte != 0);
         let text = String::from_utf8_lossy(&bytes);
-        if let Some(reason) = reason(&file.path).filter(|_| text.contains(KIND)) {
+        let is_meant = text.contains(KIND) && !branch.is_copy(&text);
+        if let Some(reason) = branch.reason(&file.path).filter(|_| is_meant) {
             let source = SourceFile {
                 name: opened.file_name(&file.path),
                 text: text.into_owned(),
@@ -117,7 +206,9 @@ fn in_file(file: &Arc<SourceFile>, reason: Reason, findings: &mut Diagnostics) {
             ));
         }
     }
-    if let Some(at) = written(&file.text).filter(|_| found == 0 && unread.has_errors()) {
+    // A file of another ending need not be YAML at all.
+    let is_broken = unread.has_errors() || matches!(reason, Reason::Ending);
+    if let Some(at) = written(&file.text).filter(|_| found == 0 && is_broken) {
         let at = Location::new(file, at..at + KIND.len());
         findings.push(finding("this promotion policy", &at, reason));
     }
@@ -127,8 +218,15 @@ fn in_file(file: &Arc<SourceFile>, reason: Reason, findings: &mut Diagnostics) {
 fn written(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        let kind = line.strip_prefix("kind:").map(str::trim);
-        if kind.is_some_and(|kind| kind.trim_matches(['"', '\'']) == KIND) {
+        let Some((key, value)) = line.split_once(':') else {
+            at += line.len();
+            continue;
+        };
+        // In JSON it may be indented.
+        let is_kind =
+            key.trim_start_matches('\u{feff}').trim_end() == "kind" || key.trim() == "\"kind\"";
+        let value = value.split(" #").next().unwrap_or_default().trim();
+        if is_kind && value.trim_end_matches(',').trim_matches(['"', '\'']) == KIND {
             return line.find(KIND).map(|start| at + start);
         }
         at += line.len();
@@ -147,7 +245,15 @@ fn finding(what: &str, at: &Location, reason: Reason) -> Diagnostic {
         ),
         Reason::Ending => (
             format!("{what} is not read: the name of its file does not end in `.yaml` or `.yml`"),
-            "rename the file, or remove it where the policy is not meant".to_owned(),
+            "rename the file, or remove it where the policy is not meant; in a text about policies, indent the line `kind: PromotionPolicy`"
+                .to_owned(),
+        ),
+        Reason::Branch => (
+            format!("{what} is an environment's own: it has no effect"),
+            format!(
+                "move it to `{ENVIRONMENTS}/` on the control plane's main branch, beside the environments, or remove it from the branch of the \
+                 environment"
+            ),
         ),
     };
     Diagnostic::error(CODE, message).at(at).help(help)
@@ -158,8 +264,12 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
+        found_on(BranchUse::List, path, text)
+    }
+
+    fn found_on(branch: BranchUse<'_>, path: &str, text: &str) -> Vec<String> {
         let mut findings = Diagnostics::new();
-        if let Some(reason) = reason(path) {
+        if let Some(reason) = branch.reason(path) {
             let (name, text) = (path.to_owned(), text.to_owned());
             in_file(&Arc::new(SourceFile { name, text }), reason, &mut findings);
         }
@@ -186,6 +296,10 @@ mod tests {
         for (path, text) in [
             (".environments/p.json", json),
             (".environments/p.YAML", POLICY),
+            (".environments/p.yaml.txt", POLICY),
+            (".environments/p.ymal", POLICY),
+            (".environments/eu/p", POLICY),
+            (".environments/p.yaml~", POLICY),
         ] {
             let said = found(path, text);
             assert!(said.len() == 1 && said[0].ends_with(ending), "{said:?}");
@@ -201,13 +315,70 @@ mod tests {
     }
 
     #[test]
+    fn in_a_file_of_any_name_beside_the_environments_the_line_of_the_kind_is_enough() {
+        let broken = "{\n  \"kind\": \"PromotionPolicy\",\n";
+        for text in [
+            "\u{feff}kind: PromotionPolicy # ours\n",
+            "kind: 'PromotionPolicy'\r\n",
+            broken,
+        ] {
+            assert_eq!(found(".environments/p.txt", text).len(), 1, "{text:?}");
+        }
+        for text in [
+            "A kind: PromotionPolicy\n",
+            "  kind: PromotionPolicy\n",
+            "kind: PromotionPolicyList\n",
+        ] {
+            assert_eq!(found(".environments/README.md", text), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn on_the_branch_of_an_environment_only_a_copy_of_one_that_counts_does_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        };
+        let utf16: Vec<u8> = POLICY.bytes().flat_map(|byte| [byte, 0]).collect();
+        file("scheduling/p.yaml", POLICY.as_bytes());
+        file(".environments/copy.yaml", POLICY.as_bytes());
+        file(".environments/wide.txt", &utf16);
+        file("notes.txt", POLICY.as_bytes());
+        let opened = outhaul_git::source::open_plain(folder.path(), "", None).unwrap();
+        let found = |policies: &[PromotionPolicy]| {
+            let findings = of(&opened, BranchUse::Environment(policies)).unwrap();
+            findings.iter().count()
+        };
+        assert_eq!(found(&[]), 3);
+        let source = Arc::new(SourceFile {
+            name: "main/.environments/p.yaml".to_owned(),
+            text: POLICY.to_owned(),
+        });
+        let mut unread = Diagnostics::new();
+        let policies: Vec<PromotionPolicy> = kinds::read_file(&source, &mut unread)
+            .into_iter()
+            .filter_map(|object| match object {
+                Object::Promotion(policy) => Some(policy),
+                _ => None,
+            })
+            .collect();
+        // What is saved as UTF-16 is the same text.
+        assert_eq!(found(&policies), 0);
+        let own = found_on(BranchUse::Environment(&policies), "dev/p.yml", POLICY);
+        let says = "dev/p.yml:4: promotion policy `p` is an environment's own: it has no effect";
+        assert_eq!(own, [says]);
+    }
+
+    #[test]
     fn a_file_larger_than_a_control_planes_may_be_keeps_no_other_from_being_looked_at() {
         let folder = tempfile::tempdir().unwrap();
         let most = usize::try_from(TreeLimits::YAML.max_file_bytes).unwrap();
         std::fs::write(folder.path().join("a.json"), vec![b' '; most + 1]).unwrap();
         std::fs::write(folder.path().join("p.yaml"), POLICY).unwrap();
         let opened = outhaul_git::source::open_plain(folder.path(), "", None).unwrap();
-        let findings = of(&opened).unwrap();
+        let findings = of(&opened, BranchUse::List).unwrap();
         assert_eq!(findings.iter().count(), 1, "{}", findings.render(false));
         assert!(findings.render(false).contains("p.yaml"));
     }

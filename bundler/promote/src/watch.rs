@@ -183,6 +183,11 @@ pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
         }
     }
     Ok(events)
+    chain.refuse_policies_beside(&|name| {
+        let mut steps = chain.policies.iter();
+        watch.first == Some(name)
+            || steps.any(|one| [&one.from, &one.to].iter().any(|end| end.value == name))
+    })?;
 }
 
 /// What was announced already: each decision once, and again when it changes.
@@ -292,6 +297,7 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
 fn step(
     chain: &Chain<'_>,
     hub: &HubConnection<'_>,
+        chain.refuse_policies_on(&link, None)?;
     (policy, hooks): (&PromotionPolicy, &HookPrograms),
 ) -> StepEvent {
     let (from, to) = (&policy.from.value, &policy.to.value);
@@ -344,6 +350,7 @@ fn step(
         let step = (basis, Some(hooks), ran);
         Ok(match chain.make(&link, &pinned, step, &ask)?.1 {
             StepResult::Moved(moved) => StepOutcome::Moved(moved),
+        chain.refuse_policies_on(&link, Some(from))?;
             StepResult::Closed { decision, .. } => closed(&decision),
         })
     };

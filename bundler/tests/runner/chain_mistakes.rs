@@ -4,6 +4,8 @@
 //! open. What must come out: a refusal that names the place, the same of `outhaul check`, once, and branches as they were.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 use super::gate::GateFixture;
 use super::repositories::{commit, git};
@@ -92,9 +94,11 @@ fn attack_a_policy_in_another_place_does_not_leave_the_step_to_the_default_rules
         }
     }
     let ending = "`careful` is not read: the name of its file does not end in `.yaml` or `.yml`";
-    let made = changed(".environments/careful.YAML", &policy("dev", "stage"));
-    refused(&made, ending);
-    assert_eq!(checked(&made, ending), 1);
+    for file in ["careful.YAML", "careful.yaml.txt", "careful"] {
+        let made = changed(&format!(".environments/{file}"), &policy("dev", "stage"));
+        refused(&made, ending);
+        assert_eq!(checked(&made, ending), 1, "{file}");
+    }
     // A comment in Latin-1.
     let made = changed(".environments/careful.yaml", "");
     let mut bytes = b"# Pr\xfcfung\n".to_vec();
@@ -102,6 +106,95 @@ fn attack_a_policy_in_another_place_does_not_leave_the_step_to_the_default_rules
     fs::write(made.path("cp/.environments/careful.yaml"), bytes).unwrap();
     commit(&made.path("cp"), "a comment");
     refused(&made, "is not UTF-8 text: it is not read");
+}
+
+#[test]
+fn attack_a_policy_on_the_branch_of_an_environment_does_not_leave_the_step_to_the_default_rules() {
+    let own = "`careful` is an environment's own: it has no effect";
+    for (branch, file) in [
+        ("dev", "scheduling/careful.yaml"),
+        ("stage", ".environments/careful.yaml.txt"),
+    ] {
+        let made = changed("note.txt", "");
+        let cp = made.path("cp");
+        git(&cp, &["checkout", "-q", branch]);
+        let path = cp.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, policy("dev", "stage")).unwrap();
+        commit(&cp, "a mistake");
+        git(&cp, &["checkout", "-q", "main"]);
+        refused(&made, own);
+        let check = format!("check --control-plane cp --environment {branch}");
+        let (code, out, err) = made.run(&check.split(' ').collect::<Vec<_>>());
+        assert_eq!(
+            (code, format!("{out}{err}").matches(own).count()),
+            (1, 1),
+            "{branch}"
+        );
+    }
+}
+
+#[test]
+fn a_mistyped_environment_is_named_with_the_one_that_is_meant() {
+    let made = changed("note.txt", "");
+    let stage = made.at("stage");
+    for options in ["--from deev --to stage", "--to deev"] {
+        let (_, _, err) = made.ends(2, &format!("promote --control-plane cp {options}"));
+        for part in [
+            "there is no environment `deev`; there are `dev`, `prod`, `stage`",
+            "help: did you mean `dev`?",
+        ] {
+            assert!(err.contains(part), "{options}: `{part}` is not in:\n{err}");
+        }
+    }
+    assert_eq!(made.at("stage"), stage);
+    let hub = made.hub();
+    let (_, _, err) = made.ends(
+        2,
+        &format!("promote --control-plane cp --watch --interval 0 --hub {hub}"),
+    );
+    assert!(
+        err.contains("`.environments/` has no PromotionPolicy"),
+        "{err}"
+    );
+}
+
+/// A hub that takes the question and keeps the answer to itself.
+#[test]
+fn of_a_hub_that_does_not_answer_it_is_said_that_it_is_waited_for() {
+    let made = changed("note.txt", "");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outhaul"))
+        .current_dir(made.path(""))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("OUTHAUL_PROJECT", "none")
+        .args([
+            "promote",
+            "--control-plane",
+            "cp",
+            "--to",
+            "stage",
+            "--hub",
+            &url,
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let says = format!("waiting for the hub `{url}`: no answer yet; it is given up after 60 s");
+    let mut read = String::new();
+    loop {
+        let line = lines.next().unwrap_or_else(|| panic!("{read}")).unwrap();
+        if line.contains(&says) {
+            break;
+        }
+        read.push_str(&line);
+    }
+    drop(stream);
+    drop(listener);
+    assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
 #[test]

@@ -206,7 +206,7 @@ pub enum PromoteError {
         why: &'static str,
     },
     /// No such environment.
-    #[error("there is no environment `{environment}`; there are {known}")]
+    #[error("there is no environment `{environment}`; there are {known}{}", near.as_ref().map(|near| format!("\nhelp: did you mean `{near}`?")).unwrap_or_default())]
     NoEnvironment {
         /// What was asked for.
         environment: String,
@@ -243,6 +243,8 @@ pub enum PromoteError {
          before it as `--from`, or leave `--from` out; nothing was changed"
     )]
     FromItself {
+        /// The one that may be meant.
+        near: Option<String>,
         /// The environment.
         environment: String,
     },

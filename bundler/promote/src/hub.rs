@@ -15,7 +15,10 @@ use super::answer::{self, Question};
 use super::{Decision, clock};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::git::is_commit_id;
+use outhaul_kit::console;
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::text::printable;
+use outhaul_kit::url_secrets::without_secrets;
 use outhaul_remote::forge::{ForgeError, read_token};
 use outhaul_remote::http::{self, HttpError};
 
@@ -78,6 +81,19 @@ pub enum GateError {
         /// What happened.
         problem: String,
     },
+    /// It does not let who asks ask.
+    #[error(
+        "`{hub}` does not answer this: {problem}\nhelp: have `$OUTHAUL_HUB_TOKEN_FILE` name a file with a token of the right scope: `outhaul-hub token \
+         create NAME {scopes}` on the hub's machine makes one"
+    )]
+    NotAllowed {
+        /// The hub.
+        hub: String,
+        /// Why.
+        problem: String,
+        /// The options for a token that may.
+        scopes: &'static str,
+    },
     /// The file with the hub's token cannot be used.
     #[error("cannot read the hub's token that `$OUTHAUL_HUB_TOKEN_FILE` names: {0}")]
     Token(#[from] ForgeError),
@@ -89,7 +105,10 @@ pub enum GateError {
 impl Classified for GateError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::NoCommit { .. } | Self::Refused { .. } | Self::NoToken => FailureClass::Usage,
+            Self::NoCommit { .. }
+            | Self::NotAllowed { .. }
+            | Self::Refused { .. }
+            | Self::NoToken => FailureClass::Usage,
             _ => FailureClass::Environment,
         }
     }
@@ -174,12 +193,7 @@ impl HubConnection<'_> {
                 .transpose()
                 .map_err(problem)?,
         };
-        let url = format!("{hub}{}", query.path());
-        let bytes = http::fetch_as(
-            &url,
-            self.authority,
-            token()?.as_deref().map(String::as_str),
-        )?;
+        let bytes = self.get(&query.path(), "--scope record --scope check")?;
         let mut answer: GateAnswer = serde_json::from_slice(&bytes).map_err(problem)?;
         // A hub of before does not know rules, and answers without them.
         let decided = |rules: &GateRules| rules.is_simple() || !answer.decision.rules.is_empty();
@@ -239,21 +253,33 @@ impl HubConnection<'_> {
     /// # Errors
     /// [`GateError`] when there is no answer.
     pub fn fetch(&self, path: &str) -> Result<Vec<u8>, GateError> {
-        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        self.get(path, "--scope read")
+    }
+
+    /// The same; `scopes` are the options for a token that may ask for it.
+    fn get(&self, path: &str, scopes: &'static str) -> Result<Vec<u8>, GateError> {
+        let hub = self.url.trim_end_matches('/');
+        let url = format!("{hub}{path}");
         let token = token()?;
         let token = token.as_deref().map(String::as_str);
-        let refused = |text: &str| {
-            let answer: ErrorAnswer = serde_json::from_str(text).ok()?;
-            Some(GateError::Refused {
-                hub: self.url.to_owned(),
-                problem: answer.error,
-            })
-        };
-        http::fetch_as(&url, self.authority, token).map_err(|error| match &error {
-            HttpError::Status {
-                status: 400, text, ..
-            } => refused(text).unwrap_or_else(|| error.into()),
-            _ => error.into(),
+        let said = |text: &str| serde_json::from_str::<ErrorAnswer>(text).ok();
+        let asked = waiting(hub, http::LIMIT, || {
+            http::fetch_as(&url, self.authority, token)
+        });
+        asked.map_err(|error| {
+            let HttpError::Status { status, text, .. } = &error else {
+                return error.into();
+            };
+            let hub = hub.to_owned();
+            match (status, said(text).map(|answer| answer.error)) {
+                (400, Some(problem)) => GateError::Refused { hub, problem },
+                (401 | 403, Some(problem)) => GateError::NotAllowed {
+                    hub,
+                    problem,
+                    scopes,
+                },
+                _ => error.into(),
+            }
         })
     }
 
@@ -272,7 +298,9 @@ impl HubConnection<'_> {
             ("Content-Type", "application/json"),
         ];
         let client = http::RemoteClient::with_limit(self.authority, SENDING)?;
-        let answer = client.send(http::Method::POST, &url, &headers, Some(body));
+        let answer = waiting(self.url, SENDING, || {
+            client.send(http::Method::POST, &url, &headers, Some(body))
+        });
         let answer = answer.map_err(|error| match error {
             HttpError::NoAnswer { problem, .. } => GateError::NoAnswer {
                 hub: self.url.to_owned(),
@@ -291,6 +319,15 @@ impl HubConnection<'_> {
             _ => Err(answer.refused(&url).into()),
         }
     }
+}
+
+/// Does what waits for `hub`; when that takes long, a message says for what and until when.
+fn waiting<T>(hub: &str, most: Duration, work: impl FnOnce() -> T) -> T {
+    let says = format!(
+        "waiting for the hub `{hub}`: no answer yet; it is given up after {} s",
+        most.as_secs()
+    );
+    console::waiting(&printable(&without_secrets(&says)), work)
 }
 
 /// Names the file with the token under which the hub records the decisions of this program.
@@ -316,3 +353,6 @@ pub fn check_commit(commit: &str) -> Result<(), GateError> {
         commit: commit.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ use outhaul_git::branch::{self, Edit};
 use outhaul_git::source::{
     self, Cache, GitReference, OpenedSource, SourceError, SourceMap, TreeLimits,
 };
+use outhaul_kit::suggest::nearest;
 use outhaul_load::ENVIRONMENTS;
 
 mod answer;
@@ -177,18 +178,16 @@ impl<'a> Chain<'a> {
 
     fn environment(&self, name: &str) -> Result<&Environment, PromoteError> {
         self.environments.get(name).ok_or_else(|| {
-            let names: BTreeSet<String> = self.environments.keys().cloned().collect();
+            let names: Vec<String> = self.environments.keys().cloned().collect();
+            let quoted = names.iter().map(|name| format!("`{name}`"));
             PromoteError::NoEnvironment {
                 environment: name.to_owned(),
                 known: match names.is_empty() {
                     true => "none".to_owned(),
-                    false => names
-                        .iter()
-                        .map(|name| format!("`{name}`"))
-                        .collect::<Vec<_>>()
-                        .join(", "),
+                    false => quoted.collect::<Vec<_>>().join(", "),
                 },
             }
+                near: nearest(name, &names).map(str::to_owned),
         })
     }
 

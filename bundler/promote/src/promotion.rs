@@ -152,6 +152,9 @@ impl Chain<'_> {
                 environment: to.to_owned(),
             });
         }
+        if let Some(from) = asked.from {
+            self.environment(from)?;
+        }
         self.alone(to)?;
         let link = self.link(to)?;
         refuse(circles_with(to, &self.environments, &self.policies))?;

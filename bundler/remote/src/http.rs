@@ -16,7 +16,7 @@ use outhaul_kit::url_secrets::without_secrets;
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// How long one exchange may take.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ use outhaul_load::{LoadRequest, Origin, OutputRefused};
 use outhaul_plane::render::MemoryCache;
 use outhaul_promote::HubConnection;
 use outhaul_promote::hooks::{HookPrograms, NotAHook};
-use outhaul_promote::watch::{self, StepEvent, StepOutcome, Watch};
+use outhaul_promote::watch::{self, Pass, StepEvent, StepOutcome, Watch};
 
 mod config;
 pub mod daemon;
@@ -164,6 +164,8 @@ pub struct Service {
     /// What was said last of each environment: it is said once.
     said: BTreeMap<String, String>,
     events: Vec<StepEvent>,
+    /// The notes about the chain that were said last.
+    notes: Vec<String>,
     _lock: outhaul_kit::lock::Held,
 }
 
@@ -214,6 +216,7 @@ impl Service {
             memories: BTreeMap::new(),
             said: BTreeMap::new(),
             events: Vec::new(),
+            notes: Vec::new(),
             _lock: lock,
         })
     }
@@ -329,7 +332,8 @@ impl Service {
         let Some(chain) = &self.config.promote else {
             return false;
         };
-        let events = watch::pass(&Watch {
+        let (has_hub, has_first) = (chain.hub.is_some(), chain.first.is_some());
+        let pass = watch::pass(&Watch {
             control_plane: &self.config.control_plane,
             sources: self.request.sources.clone(),
             cache: &self.request.cache,
@@ -340,8 +344,8 @@ impl Service {
             first: chain.first.as_deref(),
             hooks: self.hooks.clone(),
         });
-        let events = match events {
-            Ok(events) => events,
+        let Pass { events, mut notes } = match pass {
+            Ok(pass) => pass,
             Err(error) => {
                 let problem = steps::chain_problem(&error);
                 self.say(CHAIN, format!("{CHAIN}: {}", problem.text), around);
@@ -350,6 +354,19 @@ impl Service {
             }
         };
         self.said.remove(CHAIN);
+        if events.is_empty() {
+            let missing = match (has_hub, has_first) {
+                (true, false) => {
+                    "`.environments/` has no PromotionPolicy, and `[promote]` no `first`"
+                }
+                _ => "`[promote]` has neither `hub` nor `first`",
+            };
+            notes.push(format!("there is nothing to promote: {missing}"));
+        }
+        for note in notes.iter().filter(|note| !self.notes.contains(note)) {
+            (around.tell)(&format!("{CHAIN}: note: {note}"));
+        }
+        self.notes = notes;
         for event in &events {
             if !self.events.contains(event) {
                 (around.tell)(&format!("{CHAIN}: {event}"));

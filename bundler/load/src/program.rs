@@ -18,21 +18,43 @@ const MAX_OUTPUT: u64 = 16 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Programs(BTreeMap<String, PathBuf>);
 
+/// Why texts name no programs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotPrograms {
+    /// One is not of the form `NAME=PROGRAM`.
+    #[error("`{0}` does not name a program\nhelp: write `NAME=PROGRAM`")]
+    Form(String),
+    /// Two are for one name.
+    #[error("`{name}` has two programs, `{first}` and `{second}`\nhelp: give each name once")]
+    Twice {
+        /// The name.
+        name: String,
+        /// The program that was given first.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+}
+
 impl Programs {
     /// From texts of the form `NAME=PROGRAM`.
     ///
     /// # Errors
-    /// The first text that is not of this form, or names one again.
-    pub fn parse(given: &[String]) -> Result<Self, String> {
+    /// [`NotPrograms`] for the first text that is not of this form, or names one again.
+    pub fn parse(given: &[String]) -> Result<Self, NotPrograms> {
         let mut programs = BTreeMap::new();
         for text in given {
             let pair = text.split_once('=');
             let Some((name, program)) = pair.filter(|(a, b)| !a.is_empty() && !b.is_empty()) else {
-                return Err(text.clone());
+                return Err(NotPrograms::Form(text.clone()));
             };
             let before = programs.insert(name.to_owned(), PathBuf::from(program));
-            if before.is_some() {
-                return Err(text.clone());
+            if let Some(before) = before {
+                return Err(NotPrograms::Twice {
+                    name: name.to_owned(),
+                    first: before.display().to_string(),
+                    second: program.to_owned(),
+                });
             }
         }
         Ok(Self(programs))

@@ -20,7 +20,7 @@ use outhaul_plane::schedule::answers::{ChosenPair, SchedulerAnswer, SchedulerAns
 use outhaul_plane::schedule::choose::{self, Choice, choose};
 use outhaul_plane::schedule::selects_target;
 
-use crate::program::{ProgramFault, Programs, last_line, run, shown};
+use crate::program::{NotPrograms, ProgramFault, Programs, last_line, run, shown};
 
 /// What the question says it is.
 pub const FORMAT: &str = "outhaul.dev/scheduler/v1";
@@ -33,8 +33,8 @@ pub struct Schedulers(Programs);
 
 /// What was given is not a `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` does not name a scheduler\nhelp: write `NAME=PROGRAM`, each name once")]
-pub struct NotAScheduler(String);
+#[error(transparent)]
+pub struct NotAScheduler(#[from] NotPrograms);
 
 impl Schedulers {
     /// From texts of the form `NAME=PROGRAM`.
@@ -42,7 +42,7 @@ impl Schedulers {
     /// # Errors
     /// [`NotAScheduler`] for the first that is not of this form, or names one again.
     pub fn parse(given: &[String]) -> Result<Self, NotAScheduler> {
-        Programs::parse(given).map(Self).map_err(NotAScheduler)
+        Ok(Self(Programs::parse(given)?))
     }
 
     /// Whether no program is named.

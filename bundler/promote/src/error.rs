@@ -73,7 +73,7 @@ pub enum PromoteError {
     Gate(#[from] GateError),
     /// A hook did not succeed.
     #[error(
-        "hook `{hook}` failed: {problem}; `{environment}` stays where it is\nhelp: fix what it found and promote again, or \
+        "hook `{hook}` failed: {problem}{recorded}; `{environment}` stays where it is\nhelp: fix what it found and promote again, or \
          go past the gate and its hooks with `--override-gate REASON --override-by NAME`, which is recorded in the commit"
     )]
     HookFailed {
@@ -83,6 +83,37 @@ pub enum PromoteError {
         hook: String,
         /// What it reported, or how it ended.
         problem: String,
+        /// That its outcome is on record at the hub, as the rest of a sentence; empty where no check of the policy has its name.
+        recorded: &'static str,
+    },
+    /// The program of a hook could not be started.
+    #[error(
+        "hook `{hook}` was not run: `{program}`: {problem}; `{environment}` stays where it is\nhelp: correct `--hook {hook}=PROGRAM` (`hooks` in \
+         the `[promote]` section of the service's configuration), or have the program there and executable, and promote again; nothing was put on \
+         record"
+    )]
+    HookNotStarted {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The hook.
+        hook: String,
+        /// Its program.
+        program: String,
+        /// What happened.
+        problem: String,
+    },
+    /// Programs for hooks that no policy has.
+    #[error(
+        "no promotion policy has a hook of a name that a program was given for: {hooks}; `{environment}` stays where it is\nhelp: {near}; leave out \
+         `--hook` for what is no hook; nothing was changed"
+    )]
+    HookUnused {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The names.
+        hooks: String,
+        /// The name that may be meant.
+        near: String,
     },
     /// The outcome of a hook that is a check of the policy is not on record at the hub.
     #[error(
@@ -105,7 +136,7 @@ pub enum PromoteError {
     },
     /// Hooks without a program.
     #[error(
-        "no program was named for the hooks {hooks} of the promotion policy; `{environment}` stays where it is\nhelp: give \
+        "the promotion policy names hooks that no program was given for: {hooks}; `{environment}` stays where it is\nhelp: give \
          `--hook NAME=PROGRAM` for each, or `hooks` in the `[promote]` section of the service's configuration; a control \
          plane cannot name a program"
     )]
@@ -212,6 +243,8 @@ pub enum PromoteError {
         environment: String,
         /// What there is.
         known: String,
+        /// The one that may be meant.
+        near: Option<String>,
     },
     /// The chain allows the step from other environments only.
     #[error(
@@ -243,8 +276,6 @@ pub enum PromoteError {
          before it as `--from`, or leave `--from` out; nothing was changed"
     )]
     FromItself {
-        /// The one that may be meant.
-        near: Option<String>,
         /// The environment.
         environment: String,
     },

@@ -21,7 +21,7 @@ use outhaul_control::model::{PromotionHook, PromotionPolicy};
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::suggest::nearest;
 use outhaul_kit::text::printable;
-use outhaul_load::program::{Programs, last_line, run};
+use outhaul_load::program::{NotPrograms, ProgramFault, Programs, last_line, run};
 
 /// What the question says it is.
 pub const FORMAT: &str = "outhaul.dev/promotion-hook/v1";
@@ -57,8 +57,8 @@ struct LastRun {
 
 /// What was given is not a `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` does not name a hook\nhelp: write `NAME=PROGRAM`, each name once")]
-pub struct NotAHook(String);
+#[error(transparent)]
+pub struct NotAHook(#[from] NotPrograms);
 
 impl HookPrograms {
     /// From texts of the form `NAME=PROGRAM`.
@@ -66,11 +66,16 @@ impl HookPrograms {
     /// # Errors
     /// [`NotAHook`] for the first that is not of this form, or names one again.
     pub fn parse(given: &[String]) -> Result<Self, NotAHook> {
-        let programs = Programs::parse(given).map_err(NotAHook)?;
+        let programs = Programs::parse(given)?;
         Ok(Self {
             programs,
             ..Self::default()
         })
+    }
+
+    /// The names of the hooks that programs were given for.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.programs.names()
     }
 }
 
@@ -199,10 +204,15 @@ impl HookStep<'_> {
         last.is_stated && last.done.result == HookResult::Passed && !is_old
     }
 
+    /// The hub at which the outcome of a hook is put on record: the policy asks for a check of its name.
+    fn states_at(&self, hook: &PromotionHook) -> Option<HubConnection<'_>> {
+        let mut checks = self.policy.rules.checks.iter();
+        self.hub.filter(|_| checks.any(|check| is_of(check, hook)))
+    }
+
     /// Puts the outcome of a hook on record where the policy asks for a check of its name.
     fn state(&self, hook: &PromotionHook, done: &HookRun) -> Result<(), PromoteError> {
-        let mut checks = self.policy.rules.checks.iter();
-        let Some(hub) = self.hub.filter(|_| checks.any(|check| is_of(check, hook))) else {
+        let Some(hub) = self.states_at(hook) else {
             return Ok(());
         };
         let outcome = match done.result {
@@ -302,6 +312,10 @@ impl HookStep<'_> {
                     environment: self.policy.to.value.clone(),
                     hook: hook.name.value.clone(),
                     problem: done.message,
+                    recorded: match self.states_at(hook) {
+                        Some(_) => "; that outcome is on record at the hub",
+                        None => "",
+                    },
                 });
             }
             runs.push(done);
@@ -321,11 +335,16 @@ impl HookStep<'_> {
             HookResult::Passed if last.is_stated => is_closed && self.has_passed(hook),
             _ => last.at.elapsed() < AGAIN,
         };
-        let last = self.last(hook).filter(counts).unwrap_or_else(|| LastRun {
-            done: self.run(hook, (HookPhase::Before, None), decision),
-            at: Instant::now(),
-            is_stated: false,
-        });
+        let last = match self.last(hook).filter(counts) {
+            Some(last) => last,
+            None => LastRun {
+                done: self
+                    .run(hook, (HookPhase::Before, None), decision)
+                    .map_err(|problem| self.not_started(hook, problem))?,
+                at: Instant::now(),
+                is_stated: false,
+            },
+        };
         // What came of it is known from here on, also where the hub cannot be told.
         self.remember(hook, last.clone());
         if !last.is_stated {
@@ -369,18 +388,40 @@ impl HookStep<'_> {
     pub fn after(&self, made: &str, decision: Option<&Decision>) -> Vec<HookRun> {
         let hooks = self.policy.hooks.after.iter();
         hooks
-            .map(|hook| self.run(hook, (HookPhase::After, Some(made)), decision))
+            .map(|hook| {
+                let moment = HookPhase::After;
+                let ran = self.run(hook, (moment, Some(made)), decision);
+                ran.unwrap_or_else(|message| HookRun {
+                    hook: hook.name.value.clone(),
+                    moment,
+                    result: HookResult::Failed,
+                    message,
+                })
+            })
             .collect()
     }
 
+    /// That the program of a hook says nothing about the commit, since it was not run: nothing is put on record.
+    fn not_started(&self, hook: &PromotionHook, problem: String) -> PromoteError {
+        let name = &hook.name.value;
+        let program = self.programs.programs.get(name);
+        PromoteError::HookNotStarted {
+            environment: self.policy.to.value.clone(),
+            hook: name.clone(),
+            program: program.map_or_else(String::new, |path| path.display().to_string()),
+            problem,
+        }
+    }
+
+    /// What came of a hook's program; an error is that it could not be started.
     fn run(
         &self,
         hook: &PromotionHook,
         (moment, made): (HookPhase, Option<&str>),
         decision: Option<&Decision>,
-    ) -> HookRun {
+    ) -> Result<HookRun, String> {
         let Some(program) = self.programs.programs.get(&hook.name.value) else {
-            return not_run(hook, moment, "no program was named for it");
+            return Ok(not_run(hook, moment, "no program was named for it"));
         };
         let question = json!({
             "format": FORMAT,
@@ -398,14 +439,15 @@ impl HookStep<'_> {
                 let last = last_line(&String::from_utf8_lossy(&text));
                 (HookResult::Passed, last.unwrap_or_default())
             }
+            Err(fault @ ProgramFault::Start(_)) => return Err(fault.sentence()),
             Err(fault) => (HookResult::Failed, fault.sentence()),
         };
-        HookRun {
+        Ok(HookRun {
             hook: hook.name.value.clone(),
             moment,
             result,
             message,
-        }
+        })
     }
 }
 

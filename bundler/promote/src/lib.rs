@@ -28,6 +28,7 @@ mod error;
 mod error_text;
 mod evidence;
 mod former;
+mod given_hooks;
 pub mod hooks;
 mod hub;
 pub mod lineage;
@@ -52,9 +53,9 @@ pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::{problems, unknown_parts};
 pub use promotion::{Promoted, Promotion, StepMove};
 use record::{Basis, Recorded};
+use unread_policies::BranchUse;
 
 /// Commits of a branch that are searched: of an environment, or of the control plane.
-use unread_policies::BranchUse;
 const MAX_COMMITS: usize = 5_000;
 
 /// An environment's own branch, and the base that it is pinned to.
@@ -186,8 +187,8 @@ impl<'a> Chain<'a> {
                     true => "none".to_owned(),
                     false => quoted.collect::<Vec<_>>().join(", "),
                 },
-            }
                 near: nearest(name, &names).map(str::to_owned),
+            }
         })
     }
 

@@ -178,15 +178,16 @@ impl Chain<'_> {
                 from: from.to_owned(),
             });
         }
+        self.refuse_policies_on(&link, from.as_deref())?;
         let commit = self.candidate(&asked, &link, from.as_deref())?;
         let policy = from.as_deref().and_then(|from| self.policy(from, to));
         let hooks = policy.map(|policy| HookStep {
-        self.refuse_policies_on(&link, from.as_deref())?;
             policy,
             programs: asked.hooks,
             commit: &commit,
             hub: asked.hub,
         });
+        self.refuse_unused_hooks((to, asked.hooks), hooks.as_ref())?;
         let is_first = asked.past_gate.is_none() && from.is_none();
         let is_done = self.is_done(&link, &commit, is_first, asked.backwards)?;
         let mut ran = None;

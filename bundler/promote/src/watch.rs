@@ -14,6 +14,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::direction::{Direction, refuse};
 use super::error_text::with_help;
+use super::given_hooks;
 use super::hooks::{HookPrograms, HookResult, HookRun, HookStep};
 use super::promotion::StepResult;
 use super::record::{self, Basis, Recorded};
@@ -167,12 +168,26 @@ impl fmt::Display for StepEvent {
     }
 }
 
+/// What came of one look at every step.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// What was decided about each.
+    pub events: Vec<StepEvent>,
+    /// What has no effect, for people.
+    pub notes: Vec<String>,
+}
+
 /// Looks at every step once.
 ///
 /// # Errors
 /// [`PromoteError`] when the environments cannot be read, or the policies are not a chain.
-pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
+pub fn pass(watch: &Watch<'_>) -> Result<Pass, PromoteError> {
     let chain = Chain::open(watch.control_plane, watch.sources.clone(), watch.cache)?;
+    chain.refuse_policies_beside(&|name| {
+        let mut steps = chain.policies.iter();
+        watch.first == Some(name)
+            || steps.any(|one| [&one.from, &one.to].iter().any(|end| end.value == name))
+    })?;
     let mut events = Vec::new();
     if let Some(first) = watch.first {
         events.push(follow(&chain, first));
@@ -182,18 +197,17 @@ pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
             events.push(step(&chain, hub, (policy, &watch.hooks)));
         }
     }
-    Ok(events)
-    chain.refuse_policies_beside(&|name| {
-        let mut steps = chain.policies.iter();
-        watch.first == Some(name)
-            || steps.any(|one| [&one.from, &one.to].iter().any(|end| end.value == name))
-    })?;
+    Ok(Pass {
+        events,
+        notes: given_hooks::notes(&chain.policies, &watch.hooks),
+    })
 }
 
 /// What was announced already: each decision once, and again when it changes.
 #[derive(Debug, Default)]
 pub struct Announced {
     steps: BTreeMap<(Option<String>, String), StepEvent>,
+    notes: BTreeSet<String>,
     problem: Option<String>,
 }
 
@@ -202,6 +216,8 @@ pub struct Announced {
 pub struct Announcement {
     /// Decisions that were not announced yet.
     pub events: Vec<StepEvent>,
+    /// Notes that were not announced yet.
+    pub notes: Vec<String>,
     /// Whether an environment was moved: then the next step may move, too.
     pub moved: bool,
     /// What a command ends with after this pass: [`exit_code`].
@@ -210,7 +226,8 @@ pub struct Announcement {
 
 impl Announced {
     /// What is new of a pass that was possible; `None` when there is no step at all to follow.
-    pub fn announce(&mut self, events: Vec<StepEvent>) -> Option<Announcement> {
+    pub fn announce(&mut self, pass: Pass) -> Option<Announcement> {
+        let Pass { events, mut notes } = pass;
         self.problem = None;
         if events.is_empty() {
             return None;
@@ -222,7 +239,9 @@ impl Announced {
             let key = (event.from.clone(), event.to.clone());
             self.steps.insert(key, event.clone()).as_ref() != Some(event)
         };
+        notes.retain(|note| self.notes.insert(note.clone()));
         Some(Announcement {
+            notes,
             events: events.into_iter().filter(&mut is_new).collect(),
             moved,
             code,
@@ -278,6 +297,7 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
         if link.is_at(&commit) {
             return Ok(None);
         }
+        chain.refuse_policies_on(&link, None)?;
         // Whoever pushed another history there may mean it; a person says so.
         chain.refuse_backwards(&link, &commit)?;
         let more = Recorded::default();
@@ -297,7 +317,6 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
 fn step(
     chain: &Chain<'_>,
     hub: &HubConnection<'_>,
-        chain.refuse_policies_on(&link, None)?;
     (policy, hooks): (&PromotionPolicy, &HookPrograms),
 ) -> StepEvent {
     let (from, to) = (&policy.from.value, &policy.to.value);
@@ -331,6 +350,7 @@ fn step(
                 direction => refuse(direction, &link, &pinned)?,
             }
         }
+        chain.refuse_policies_on(&link, Some(from))?;
         let closed = |decision: &Decision| closed(decision, unrecorded.as_deref());
         let ask = |from: &str| -> Result<Decision, PromoteError> {
             Ok(hub.ask(from, &pinned, &GateRule::of(policy))?)
@@ -350,7 +370,6 @@ fn step(
         let step = (basis, Some(hooks), ran);
         Ok(match chain.make(&link, &pinned, step, &ask)?.1 {
             StepResult::Moved(moved) => StepOutcome::Moved(moved),
-        chain.refuse_policies_on(&link, Some(from))?;
             StepResult::Closed { decision, .. } => closed(&decision),
         })
     };
@@ -379,108 +398,4 @@ fn failed(error: &PromoteError) -> StepOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(outcome: StepOutcome) -> StepEvent {
-        StepEvent {
-            from: None,
-            to: "dev".to_owned(),
-            commit: None,
-            outcome,
-        }
-    }
-
-    fn moved_by(made: &str) -> StepOutcome {
-        StepOutcome::Moved(StepMove {
-            made: made.to_owned(),
-            hooks: Vec::new(),
-        })
-    }
-
-    fn failed_with(class: FailureClass) -> StepOutcome {
-        let text = "p".to_owned();
-        StepOutcome::Failed(StepProblem { class, text })
-    }
-
-    #[test]
-    fn what_is_wrong_is_no_outage_and_a_closed_gate_is_no_error() {
-        use FailureClass::{Environment, Refused, Usage};
-        let closed = StepOutcome::Closed(vec!["r".to_owned()]);
-        for (outcomes, code) in [
-            (vec![StepOutcome::Current, closed.clone()], 0),
-            (vec![closed, failed_with(Environment)], 3),
-            (vec![failed_with(Environment), failed_with(Refused)], 1),
-            (vec![failed_with(Refused), failed_with(Usage)], 2),
-        ] {
-            let events: Vec<_> = outcomes.into_iter().map(event).collect();
-            assert_eq!(exit_code(&events), code, "{events:?}");
-        }
-    }
-
-    #[test]
-    fn an_outcome_is_always_an_object_with_its_state() {
-        let json = |outcome: StepOutcome| serde_json::to_value(outcome).unwrap();
-        for (outcome, expected) in [
-            (StepOutcome::Current, r#"{"state":"current"}"#),
-            (
-                StepOutcome::Closed(vec!["r".to_owned()]),
-                r#"{"state":"closed","reasons":["r"]}"#,
-            ),
-            (
-                failed_with(FailureClass::Refused),
-                r#"{"state":"failed","problem":"p"}"#,
-            ),
-            (
-                moved_by("c"),
-                r#"{"state":"moved","environment_commit":"c"}"#,
-            ),
-        ] {
-            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
-            assert_eq!(json(outcome), expected);
-        }
-    }
-
-    #[test]
-    fn a_decision_is_news_once_and_again_when_it_changed() {
-        let mut announced = Announced::default();
-        let mut announce = |outcome| announced.announce(vec![event(outcome)]).unwrap();
-        assert_eq!(announce(StepOutcome::Current).events.len(), 1);
-        assert!(announce(StepOutcome::Current).events.is_empty());
-        let moved = announce(moved_by("c"));
-        assert!(moved.moved && moved.code == 0 && moved.events.len() == 1);
-        let failed = announce(failed_with(FailureClass::Refused));
-        assert!(failed.code == 1 && !failed.moved);
-        assert_eq!(announce(StepOutcome::Current).events.len(), 1);
-    }
-
-    #[test]
-    fn what_to_do_is_said_with_what_is_wrong() {
-        let error = PromoteError::NoOrder {
-            environment: "moon".to_owned(),
-        };
-        let StepOutcome::Failed(problem) = failed(&error) else {
-            unreachable!()
-        };
-        assert_eq!(problem.text, error.to_string());
-        assert!(
-            problem
-                .text
-                .contains("\nhelp: name it in a PromotionPolicy")
-        );
-        let said = Announced::default().problem(&error).unwrap();
-        assert_eq!(said, problem.text);
-    }
-
-    #[test]
-    fn an_outage_is_news_once_until_a_pass_was_possible() {
-        let mut announced = Announced::default();
-        let outage = PromoteError::Circle {
-            policies: "`a`".to_owned(),
-        };
-        assert!(announced.problem(&outage).is_some());
-        assert!(announced.problem(&outage).is_none());
-        assert!(announced.announce(Vec::new()).is_none());
-        assert!(announced.problem(&outage).is_some());
-    }
-}
+mod tests;

@@ -117,6 +117,9 @@ impl Args {
         }
         let chain = Chain::open(&self.control_plane, sources, &cache).map_err(promote_failure)?;
         let to = self.to.as_deref().unwrap_or_default();
+        for note in chain.hooks_of_other_steps(to, &hooks) {
+            say(&format!("note: {note}"));
+        }
         let asked = Promotion {
             to,
             from: self.from.as_deref(),
@@ -178,10 +181,14 @@ impl Args {
             match watch::pass(&watch) {
                 Ok(events) => {
                     let announcement = announced.announce(events).ok_or_else(|| {
-                        Failure::say(failure::USAGE, "there is nothing to follow").help(
-                            "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",
-                        )
+                        Failure::say(failure::USAGE, "there is nothing to follow").help(match self.hub {
+                            Some(_) => "`.environments/` has no PromotionPolicy: write one for each step, or give `--first NAME`",
+                            None => "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",
+                        })
                     })?;
+                    for note in &announcement.notes {
+                        say(&format!("note: {note}"));
+                    }
                     for event in &announcement.events {
                         self.print_event(event)?;
                     }

@@ -157,11 +157,8 @@ fn hub<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
 
 fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Programs, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
-    Programs::parse(&texts).map_err(|text| {
-        serde::de::Error::custom(format!(
-            "`{text}` names no program; write `NAME=PROGRAM`, each name once"
-        ))
-    })
+    Programs::parse(&texts)
+        .map_err(|error| serde::de::Error::custom(error.to_string().replace("\nhelp: ", "; ")))
 }
 
 fn mirrors<'de, D: Deserializer<'de>>(from: D) -> Result<RegistryHosts, D::Error> {

@@ -137,6 +137,59 @@ fn every_hook_without_a_program_is_named_before_anything_is_run() {
 }
 
 #[test]
+fn a_program_for_no_hook_of_the_step_is_not_left_out_in_silence() {
+    let (made, _) = fixture(BOTH);
+    program(&made, "smoke", "touch ran");
+    program(&made, "announce", "true");
+    program(&made, "smook", "touch ran");
+    let before = made.at("stage");
+    let command = promote(&made, &["smoke", "announce", "smook"], "");
+    let (_, _, err) = made.ends(2, &command);
+    for part in [
+        "no promotion policy has a hook of a name that a program was given for: `smook`; `stage` stays where it is",
+        "help: did you mean `smoke`?",
+    ] {
+        assert!(err.contains(part), "`{part}` is not in:\n{err}");
+    }
+    assert_eq!(made.at("stage"), before);
+    assert!(!made.path("ran").exists());
+    // One of another step is noted.
+    made.change();
+    let smoke = made.path("smoke");
+    let smoke = smoke.display();
+    let (_, _, err) = made.ok(&format!(
+        "promote --control-plane cp --to dev --hook smoke={smoke}"
+    ));
+    let note = "note: hook `smoke` is of another step than one to `dev`: it is not run";
+    assert!(err.contains(note), "{err}");
+    // Who follows the chain goes on, and says so.
+    let (_, _, err) = made.ok(&format!(
+        "promote --control-plane cp --watch --first dev --interval 0 --hook smook={smoke}"
+    ));
+    let note = "note: no promotion policy has a hook `smook`, for which a program was given: did you mean `smoke`?";
+    assert!(err.contains(note), "{err}");
+}
+
+#[test]
+fn a_hook_whose_program_is_not_there_is_named_with_it() {
+    let (made, _) = fixture("    before:\n    - name: smoke\n");
+    let before = made.at("stage");
+    let hub = made.hub();
+    let (_, _, err) = made.ends(
+        2,
+        &format!("promote --control-plane cp --to stage --hub {hub} --hook smoke=/nonexist"),
+    );
+    for part in [
+        "hook `smoke` was not run: `/nonexist`: it cannot be started: No such file",
+        "`stage` stays where it is",
+        "nothing was put on record",
+    ] {
+        assert!(err.contains(part), "`{part}` is not in:\n{err}");
+    }
+    assert_eq!(made.at("stage"), before);
+}
+
+#[test]
 fn a_hook_that_fails_after_the_move_is_an_error_and_the_move_holds() {
     let (made, new) = fixture("    after:\n    - name: announce\n");
     program(&made, "announce", "exit 1");

@@ -124,6 +124,44 @@ fn what_a_hook_reported_is_kept_where_its_outcome_cannot_be_put_on_record() {
 }
 
 #[test]
+fn a_hook_that_cannot_be_started_is_no_failed_check() {
+    let policy = policy();
+    let mut made = Counted::new(0);
+    made.programs = HookPrograms::parse(&["scan=/nonexist".to_owned()]).unwrap();
+    let decision = closed(&policy);
+    // A hub that nobody can reach: nothing is sent to it, and no token is asked for.
+    let step = made.step(&policy, "a", true);
+    let error = step.before(Some(&decision)).unwrap_err();
+    assert!(
+        matches!(error, PromoteError::HookNotStarted { .. }),
+        "{error:?}"
+    );
+    let text = error.to_string();
+    assert!(
+        text.starts_with("hook `scan` was not run: `/nonexist`: it cannot be started")
+            && text.contains("nothing was put on record")
+            && !text.contains("token"),
+        "{text}"
+    );
+    assert!(step.last(&policy.hooks.before[0]).is_none());
+}
+
+#[test]
+fn each_hook_has_one_program() {
+    let parse = |texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        HookPrograms::parse(&texts).unwrap_err().to_string()
+    };
+    let twice = parse(&["scan=A", "scan=B"]);
+    assert!(
+        twice.starts_with("`scan` has two programs, `A` and `B`"),
+        "{twice}"
+    );
+    let none = parse(&["scan"]);
+    assert!(none.starts_with("`scan` does not name a program"), "{none}");
+}
+
+#[test]
 fn a_hub_that_does_not_answer_is_not_said_to_lack_a_token() {
     let (policy, made) = (policy(), Counted::new(0));
     let step = made.step(&policy, "a", true);

@@ -23,5 +23,5 @@ mod whole;
 pub use beside::{beside_bundles, beside_estimates};
 pub use environment::{CheckedEnvironment, environment};
 pub use rendered::{Comparison, verify};
-pub use unused::warned_or_refused;
+pub use unused::{scanners as unused_scanners, warned_or_refused};
 pub use whole::{CheckedPlane, promoted_as_it_is};

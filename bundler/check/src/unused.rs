@@ -11,9 +11,29 @@ use outhaul_kit::suggest::nearest;
 use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::manifests::Manifests;
 use outhaul_load::pipeline::Platform;
+use outhaul_load::program::Programs;
 
 /// The code of the finding.
 const CODE: &str = "source-without-effect";
+
+/// A note for each scanner that a program is given for, and that no delivery policy names: nothing is scanned by it.
+pub fn scanners(plane: &ControlPlane, given: &Programs) -> Vec<String> {
+    let wanted = plane
+        .deliveries
+        .values()
+        .filter_map(|policy| policy.scan.as_deref());
+    let wanted: Vec<&str> = wanted.collect();
+    let mut unused = given.names();
+    unused.retain(|name| !wanted.contains(name));
+    let note = |name: &str| {
+        let why = match nearest(name, &wanted) {
+            Some(near) => format!("no delivery policy names it; did you mean `{near}`?"),
+            None => "no delivery policy names it (`scan`)".to_owned(),
+        };
+        format!("scanner `{name}` has a program and scans nothing: {why}")
+    };
+    unused.into_iter().map(note).collect()
+}
 
 /// What of the mappings of `platform` has no effect; nothing where a workload's repository could not be read, which may name more, or a URL
 /// is refused, which the mapping may be right for.

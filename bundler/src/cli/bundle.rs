@@ -124,10 +124,8 @@ impl Args {
         if self.estimate {
             return self.estimate(registries);
         }
-        let scanners = Programs::parse(&self.scanners).map_err(|text| {
-            Failure::say(failure::USAGE, format!("`{text}` does not name a scanner"))
-                .help("write `NAME=PROGRAM`, each name once")
-        })?;
+        let scanners = Programs::parse(&self.scanners)
+            .map_err(|error| Failure::new(failure::USAGE, &error))?;
         let agent = AgentPrograms::of(&self.agent).map_err(|error| {
             Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
         })?;
@@ -197,7 +195,9 @@ impl Args {
         if !noted.is_empty() {
             super::say_findings(&noted);
         }
-        if let Some(unused) = images.unused(production.streams.iter().any(|one| one.changed)) {
+        let unused = images.unused(production.streams.iter().any(|one| one.changed));
+        let scanners = outhaul_check::unused_scanners(&platform.control_plane, &scanners);
+        for unused in unused.into_iter().chain(scanners) {
             say(&format!("note: {unused}"));
         }
         self.print(&platform.rendering.environment, &production)?;

@@ -264,7 +264,15 @@ fn bundle(
             }
             let was_collected = made.streams.iter().any(|stream| stream.changed);
             let unused = images.unused(was_collected);
-            lines.extend(unused.map(|unused| format!("note: {unused}")));
+            let scanners =
+                outhaul_check::unused_scanners(&platform.control_plane, &config.scanners);
+            let scanners = scanners.into_iter().filter(|_| was_collected);
+            lines.extend(
+                unused
+                    .into_iter()
+                    .chain(scanners)
+                    .map(|unused| format!("note: {unused}")),
+            );
             Ok(())
         }
         Err(error) => {

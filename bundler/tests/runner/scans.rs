@@ -52,6 +52,21 @@ fn a_scanner_reads_the_bill_of_materials_and_its_report_is_kept() {
 }
 
 #[test]
+fn a_scanner_that_no_policy_names_is_noted() {
+    let (centre, _) = fixture("touch ran");
+    let path = centre.folder.path().join("look");
+    let made = centre.bundle_with(
+        "  expiresDays: 30\n",
+        &format!("--scanner luck={}", path.display()),
+    );
+    let text = message(&made);
+    assert!(made.status.success(), "{text}");
+    let note = "note: scanner `luck` has a program and scans nothing: no delivery policy names it (`scan`)";
+    assert!(text.contains(note), "{text}");
+    assert!(!centre.folder.path().join("ran").exists());
+}
+
+#[test]
 fn a_bundle_that_its_scanner_forbids_is_not_signed_and_the_report_is_named() {
     let (centre, scanner) = fixture("echo report; echo '2 critical' >&2; exit 4");
     let tried = centre.bundle_with(POLICY, &scanner);

@@ -35,7 +35,7 @@ pub enum Audience<'a> {
 pub struct Planned {
     /// A copy for each bundle that is brought.
     pub copies: Vec<PlannedCopy>,
-    /// Streams of which the whole bundle is brought because it is not known what the earlier one has that sites report, and why.
+    /// Streams of which the whole bundle is copied because it is not known what the earlier one has that sites report, and why.
     pub unknown: Vec<(String, CopyError)>,
 }
 

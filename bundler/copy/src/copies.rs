@@ -44,6 +44,17 @@ pub struct Copied {
     pub written: bool,
 }
 
+/// Why a bundle is not cut, without a size that works: the one that works for all that is copied is in the help, and a bundle may be
+/// smaller whole than its largest blob is in a part.
+fn not_cut(error: &VolumeError) -> String {
+    match error {
+        VolumeError::TooSmall { max, .. } => {
+            format!("a part of at most {max} bytes is too small: a blob is never parted")
+        }
+        error => error.to_string(),
+    }
+}
+
 /// Why a bundle was not copied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,7 +75,7 @@ pub enum CopyError {
         wanted: Option<(String, Vec<String>)>,
     },
     /// It cannot be cut as it was asked for.
-    #[error("{stream}, number {number}: {error}; no part was begun")]
+    #[error("{stream}, number {number}: {}; no part was begun", not_cut(error))]
     Cut {
         /// Environment and cluster type.
         stream: String,

@@ -138,7 +138,7 @@ impl Patches {
         unpacked: &mut BTreeMap<Digest, Old>,
     ) -> io::Result<How> {
         if like.is_empty() {
-            return Ok(whole("the earlier bundle has nothing like it"));
+            return Ok(whole("nothing that all of its sites have is like it"));
         }
         let plain = new.plain(blob)?;
         let begin = self.file.seek(SeekFrom::End(0))?;

@@ -1,7 +1,7 @@
 //! What single sites have already, so that a copy for them leaves it out.
 //!
 //! What comes in: the bundles that are copied, the records of the named sites, and what their reports say. What goes out: for each stream
-//! that they follow the bundles that they run, or the reason why the whole bundle is brought. Nothing that is said here has to be believed
+//! that they follow the bundles that they run, or the reason why the whole bundle is copied. Nothing that is said here has to be believed
 //! on site: a site that lacks something refuses the copy and says so. It reads no report and writes nothing.
 
 use std::collections::BTreeMap;
@@ -267,7 +267,7 @@ impl fmt::Display for SiteStanding {
     /// What it runs, and why nothing is left out for it or has to be brought; a whole sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let site = &self.site;
-        let brought = "the whole bundle is brought";
+        let brought = "the whole bundle is copied";
         match &self.held {
             HeldBundle::Current { number, report } => write!(
                 f,

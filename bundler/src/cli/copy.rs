@@ -131,7 +131,7 @@ impl Args {
         let cut = self.cut();
         let planned = audience::planned(&fleet, bundles, audience, cut.is_some(), now)?;
         for (stream, why) in &planned.unknown {
-            say(&format!("{stream}: {why}: the whole bundle is brought"));
+            say(&format!("{stream}: {why}: the whole bundle is copied"));
         }
         let named = planned.copies.iter().map(|one| &one.bundle);
         let named = named.map(|one| (one.role().to_owned(), one.stream()));
@@ -162,7 +162,11 @@ impl Args {
                 for line in words::other_bundles(&others, &self.to) {
                     say(&line);
                 }
-                say(&removable(&self.to, files.len()));
+                let is_new = written.files.iter().any(|one| one.copied.written);
+                say(&match is_new {
+                    true => removable(&self.to, files.len()),
+                    false => words::all_there(&self.to, files.len()),
+                });
             }
         }
         if self.output == Output::Json {

@@ -219,7 +219,10 @@ fn println_data(line: &str) {
 fn public_key(path: PathBuf) -> Result<String, Failure> {
     let bytes = media::read_file(&path, 64 * 1024).map_err(|error| Failure::file(&error))?;
     let pem = String::from_utf8_lossy(&bytes).into_owned();
-    PublicKey::from_pem(&pem).map_err(key_failure)?;
+    PublicKey::from_pem(&pem).map_err(|error| {
+        let failure = key_failure(error);
+        failure.because(&format!("it was read from `{}`", path.display()))
+    })?;
     Ok(pem)
 }
 

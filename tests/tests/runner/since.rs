@@ -328,7 +328,7 @@ fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
     // Its reports are there, and nobody approved the key that signed them.
     let seen = copy(&fixture, "stick", 0, &["--for", "bench-1"]);
     for words in [
-        "`bench-1` has reports that no key signed which is approved for it: the whole bundle is brought",
+        "`bench-1` has reports that no key signed which is approved for it: the whole bundle is copied",
         "help: compare the fingerprint in its request",
     ] {
         assert!(seen.contains(words), "{words}: {seen}");
@@ -353,7 +353,7 @@ fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
         0,
         &["--for", "bench-1", "--for", "bench-2", "--reports", "stick"],
     );
-    let words = "`bench-2` has no report of an active bundle there: the whole bundle is brought";
+    let words = "`bench-2` has no report of an active bundle there: the whole bundle is copied";
     assert!(seen.contains(words), "{seen}");
     assert!(fixture.path("both/dev-bench-2.outhaul").is_file());
 

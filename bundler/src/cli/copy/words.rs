@@ -41,6 +41,15 @@ pub(super) fn line(one: &FinishedCopy) -> String {
     )
 }
 
+/// The same as `removable`, where all of so many files were there already.
+pub(super) fn all_there(to: &Path, files: usize) -> String {
+    format!(
+        "`{}` had all of it already ({}): it was read back and is what was signed; a stick is safe to remove now",
+        to.display(),
+        format_count(files, "file", "files")
+    )
+}
+
 /// Which sites take a copy with so many layers as twins, after what it is of.
 pub(in crate::cli) fn with_twins(count: usize) -> String {
     match count {

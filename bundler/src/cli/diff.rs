@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", num_args = 1..=2)]
     base_dir: Vec<PathBuf>,
     /// Commits of --base-dir
-    #[arg(long, value_name = "SHA", num_args = 1..=2, requires = "base_dir")]
+    #[arg(long, value_name = "SHA", num_args = 1..=2, requires = "base_dir", value_parser = super::sources::commit_id)]
     base_commit: Vec<String>,
     #[command(flatten)]
     sources: SourceArgs,

@@ -44,6 +44,12 @@ pub(super) fn print(
             data(&text(environment, one));
         }
     }
+    if estimates.streams.iter().any(|one| one.against.is_some()) {
+        say(
+            "note: the bytes are of whole bundles: patches and twins of a copy for sites that have an earlier one (`outhaul copy --since`, `--twins`) \
+             are not counted, and make it smaller",
+        );
+    }
     for moved in &estimates.moved {
         say(&format!(
             "would be updated: {} from {} to {}",

@@ -83,7 +83,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "DIR", requires = "env_dir")]
     base_dir: Option<PathBuf>,
     /// Commit of --base-dir
-    #[arg(long, value_name = "SHA", requires = "base_dir")]
+    #[arg(long, value_name = "SHA", requires = "base_dir", value_parser = super::sources::commit_id)]
     base_commit: Option<String>,
     #[command(flatten)]
     sources: SourceArgs,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::failure::{self, Failure};
 use outhaul_git::source::SourceError;
+use outhaul_git::source::git::is_commit_id;
 use outhaul_git::source::{Cache, SourceMap};
 
 /// The local folders of repositories.
@@ -45,5 +46,31 @@ impl SourceArgs {
             sources,
             self.cache.as_ref().map_or_else(Cache::of_user, Cache::at),
         ))
+    }
+}
+
+/// A commit that is recorded as it is given, such as that of a local copy: anything else would be on record as one.
+pub(super) fn commit_id(text: &str) -> Result<String, String> {
+    match is_commit_id(text) {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "give the full id, all 40 (or 64) hexadecimal digits: `git rev-parse HEAD` prints it"
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_commit_id_is_recorded() {
+        for text in ["main", "1234567", "", &"g".repeat(40), &"1".repeat(41)] {
+            commit_id(text).unwrap_err();
+        }
+        for digits in [40, 64] {
+            assert_eq!(commit_id(&"a".repeat(digits)).unwrap().len(), digits);
+        }
     }
 }

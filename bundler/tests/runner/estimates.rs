@@ -82,6 +82,7 @@ fn an_estimate_is_what_the_bundle_then_brings_and_writes_nothing() {
     assert_eq!(brought(&fleet, 1), all);
     let seen = estimate(&fleet);
     assert!(seen.contains("of them new against number 1"), "{seen}");
+    assert!(seen.contains("patches and twins of a copy"), "{seen}");
     assert_eq!(estimated(&seen), (all, 0));
 
     // A payload grows by a known number of bytes.

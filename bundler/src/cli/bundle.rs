@@ -212,7 +212,8 @@ impl Args {
         // A bundle may be made of a stream in which there is nothing that could be broken.
         let made = production.streams.iter().filter(|one| one.changed);
         let made = made.count().max(files);
-        let done = isolation_failure(&platform, &production.isolation, made, &production.stalled)?;
+        let (isolation, stalled) = (&production.isolation, &production.stalled);
+        let done = isolation_failure(&platform, isolation, (made, made > 0), stalled)?;
         Ok(match production.is_complete() {
             true => done,
             false => Exit::from(failure::REFUSED),

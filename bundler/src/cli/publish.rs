@@ -140,7 +140,8 @@ impl GitArgs {
         let commit = done.commit.as_deref();
         let proposed = done.proposed.as_ref();
         self.print(&done.target, &done.plan, commit, done.changed, proposed)?;
-        isolation_failure(&platform, &done.plan.isolation, 0, &BTreeSet::new())
+        let (isolation, nothing) = (&done.plan.isolation, BTreeSet::new());
+        isolation_failure(&platform, isolation, (0, done.changed), &nothing)
     }
 
     fn print(

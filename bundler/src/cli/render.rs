@@ -235,11 +235,11 @@ fn output_failure(error: &OutputError) -> Failure {
 }
 
 /// Success when nothing was broken; else every finding, and what became of the broken ones. `taken`
-/// sound ones were not rendered.
+/// sound ones were not rendered; `is_new` is whether anything was written.
 pub(super) fn isolation_failure(
     platform: &Platform,
     isolation: &Isolation<()>,
-    taken: usize,
+    (taken, is_new): (usize, bool),
     stalled: &BTreeSet<String>,
 ) -> Result<Exit, Failure> {
     let written = outcome::written(platform, isolation, taken, !stalled.is_empty());
@@ -259,9 +259,10 @@ pub(super) fn isolation_failure(
         ));
     }
     Err(match written {
-        Written::Everything | Written::Rest => {
-            failure.help("everything else was written; `--strict` writes nothing then")
-        }
+        Written::Everything | Written::Rest => failure.help(match is_new {
+            true => "everything else was written; `--strict` writes nothing then",
+            false => "everything else is as it was before; `--strict` writes nothing then",
+        }),
         Written::NoStream => failure
             .nothing_written(&findings)
             .help("no other stream was written"),
@@ -390,7 +391,10 @@ impl Args {
             })?;
         let reused = platform.reused.len();
         self.print(folder, &platform, &settled, reused)?;
-        isolation_failure(&platform, &settled.isolation, reused, &BTreeSet::new())
+        let changes = &settled.changes;
+        let is_new = changes.added + changes.changed + changes.removed > 0;
+        let nothing = BTreeSet::new();
+        isolation_failure(&platform, &settled.isolation, (reused, is_new), &nothing)
     }
 
     fn print(

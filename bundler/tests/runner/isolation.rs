@@ -78,6 +78,13 @@ fn a_broken_assignment_stays_as_it_was_and_the_others_move_on() {
     assert_eq!(record(&fixture)["kept"]["drone/hello-test"]["from"], good);
     let config = "drone/hello-test/platform-config.yaml";
     assert_eq!(tree(&fixture)[config], before[config]);
+    let left = tree(&fixture);
+    let again = render(&fixture);
+    assert!(
+        again.contains("help: everything else is as it was before"),
+        "{again}"
+    );
+    assert_eq!(tree(&fixture), left);
 
     // Mended: nothing is kept any more.
     fixture.edit(

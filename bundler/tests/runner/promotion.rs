@@ -89,7 +89,7 @@ impl ChainFixture {
             first: Some("dev"),
             hooks: HookPrograms::default(),
         };
-        pass(&watch).unwrap()
+        pass(&watch).unwrap().events
     }
 
     fn outcomes(&self) -> Vec<StepOutcome> {
@@ -309,7 +309,7 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
         first: None,
         hooks: HookPrograms::default(),
     };
-    let events = pass(&watch_without_first).unwrap();
+    let events = pass(&watch_without_first).unwrap().events;
     assert_eq!(
         events[0].outcome,
         StepOutcome::Current,

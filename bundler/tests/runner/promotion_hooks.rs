@@ -141,12 +141,12 @@ fn a_program_for_no_hook_of_the_step_is_not_left_out_in_silence() {
     let (made, _) = fixture(BOTH);
     program(&made, "smoke", "touch ran");
     program(&made, "announce", "true");
-    program(&made, "smook", "touch ran");
+    program(&made, "smoek", "touch ran");
     let before = made.at("stage");
-    let command = promote(&made, &["smoke", "announce", "smook"], "");
+    let command = promote(&made, &["smoke", "announce", "smoek"], "");
     let (_, _, err) = made.ends(2, &command);
     for part in [
-        "no promotion policy has a hook of a name that a program was given for: `smook`; `stage` stays where it is",
+        "no promotion policy has a hook of a name that a program was given for: `smoek`; `stage` stays where it is",
         "help: did you mean `smoke`?",
     ] {
         assert!(err.contains(part), "`{part}` is not in:\n{err}");
@@ -164,9 +164,9 @@ fn a_program_for_no_hook_of_the_step_is_not_left_out_in_silence() {
     assert!(err.contains(note), "{err}");
     // Who follows the chain goes on, and says so.
     let (_, _, err) = made.ok(&format!(
-        "promote --control-plane cp --watch --first dev --interval 0 --hook smook={smoke}"
+        "promote --control-plane cp --watch --first dev --interval 0 --hook smoek={smoke}"
     ));
-    let note = "note: no promotion policy has a hook `smook`, for which a program was given: did you mean `smoke`?";
+    let note = "note: no promotion policy has a hook `smoek`, for which a program was given: did you mean `smoke`?";
     assert!(err.contains(note), "{err}");
 }
 

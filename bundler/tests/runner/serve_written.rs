@@ -156,3 +156,21 @@ fn a_site_of_a_cluster_type_that_is_gone_is_wrong_for_as_long_as_it_follows_it()
     let (code, said) = centre.once();
     assert_eq!(code, 0, "{said}");
 }
+
+#[test]
+fn a_service_that_has_nothing_to_promote_says_so_and_names_hooks_without_a_policy() {
+    let centre = Centre::new();
+    let config = fs::read_to_string(centre.path("serve.toml")).unwrap();
+    let promote = "[promote]\nhub = \"https://hub.example\"\nhooks = [\"scna=/bin/true\"]\n";
+    centre
+        .fixture
+        .write("serve.toml", &format!("{config}{promote}"));
+    let (code, said) = centre.once();
+    assert_eq!(code, 0, "{said}");
+    for note in [
+        "promotion: note: there is nothing to promote: `.environments/` has no PromotionPolicy, and `[promote]` no `first`",
+        "promotion: note: no promotion policy has a hook `scna`, for which a program was given: none exists",
+    ] {
+        assert!(said.contains(note), "`{note}` is not in:\n{said}");
+    }
+}

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::address::{Address, AddressError};
+use crate::terminal;
 
 mod cache;
 mod error;
@@ -448,9 +449,9 @@ impl OpenedSource {
         }
     }
 
-    /// What people know file `path` of this source by.
+    /// What people know file `path` of this source by: one line, as [`terminal::file_name`] has it.
     pub fn file_name(&self, path: &str) -> String {
-        match &self.at {
+        terminal::file_name(&match &self.at {
             Storage::Folder(dir, _) => {
                 // `./x` and `x` are the same file to a person.
                 let dir = dir.strip_prefix(".").unwrap_or(dir);
@@ -460,7 +461,7 @@ impl OpenedSource {
                 let commit = self.commit.get(..8).unwrap_or(&self.commit);
                 format!("{}@{commit}:{path}", self.url)
             }
-        }
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use outhaul_kit::console;
-use outhaul_kit::text::is_hidden;
+use outhaul_kit::text::{is_hidden, printable};
 
 use outhaul_kit::url_secrets::without_secrets;
 
@@ -34,6 +34,12 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// The name of a file in one line, which no other file's name is shown as: what is no part of a line is escaped, line end and tab
+/// included, and so is the beginning of what would read as an escape.
+pub fn file_name(name: &str) -> String {
+    printable(&name.replace("\\u{", "\\u{5c}u{")).into_owned()
 }
 
 /// One line of data for people, on standard output.
@@ -74,6 +80,14 @@ mod tests {
             plain(text),
             "`a\\u{1b}]0;owned\\u{7}\\u{1b}[2K\\u{d}b\\u{9b}31m` is\\u{202e} at\n\thttps://…@host/x"
         );
+        for (name, shown) in [
+            ("a/b\nerror: c.yaml", "a/b\\u{a}error: c.yaml"),
+            ("a/b\\u{a}error: c.yaml", "a/b\\u{5c}u{a}error: c.yaml"),
+            ("a\\b/Grüße.yaml", "a\\b/Grüße.yaml"),
+        ] {
+            assert_eq!(file_name(name), shown);
+            assert_eq!(plain(shown), shown);
+        }
         for text in ["Grüße, 工場 `x`\n  - a\tb", ""] {
             assert!(matches!(plain(text), Cow::Borrowed(_)), "{text}");
         }

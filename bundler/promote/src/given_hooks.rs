@@ -30,7 +30,7 @@ impl Chain<'_> {
         Err(PromoteError::HookUnused {
             environment: to.to_owned(),
             hooks: named.join(", "),
-            near: did_you_mean(first, &names(&self.policies)),
+            near: near(first, &names(&self.policies)),
         })
     }
 
@@ -54,12 +54,19 @@ pub(super) fn notes(policies: &[PromotionPolicy], programs: &HookPrograms) -> Ve
     let unused = unused(policies, programs).into_iter();
     unused
         .map(|name| {
-            let near = did_you_mean(name, &known);
+            let near = near(name, &known);
             format!(
                 "no promotion policy has a hook `{name}`, for which a program was given: {near}"
             )
         })
         .collect()
+}
+
+fn near(name: &str, known: &[&str]) -> String {
+    match known.is_empty() {
+        true => "no policy has any hook".to_owned(),
+        false => did_you_mean(name, known),
+    }
 }
 
 fn unused<'h>(policies: &[PromotionPolicy], programs: &'h HookPrograms) -> Vec<&'h str> {

@@ -78,10 +78,10 @@ impl RegistryHosts {
             hosts.named.entry(of.clone()).or_insert(named);
             let known = hosts.mirrors.entry(of).or_default();
             let one = (at, path.to_owned());
-            if known.contains(&one) {
-                return Err(wrong("it is given twice".to_owned()));
+            // One that is typed may be in the project's file, too.
+            if !known.contains(&one) {
+                known.push(one);
             }
-            known.push(one);
         }
         for text in authorities {
             let wrong = |problem: String| HostsError {
@@ -243,6 +243,10 @@ mod tests {
             ]
         );
         assert_eq!(at("ghcr.io/a/b:1"), ["mirror.example/github/all/a/b:1"]);
+        let again = ["docker.io=m.example/a", "index.docker.io=m.example/a/"];
+        let again = parsed(&again, &[]).unwrap();
+        let places = again.mirrors_of(&"nginx".parse().unwrap());
+        assert_eq!(places.len(), 1, "one place is asked once");
         assert!(at("quay.io/a/b:1").is_empty());
         assert_eq!(
             at("index.docker.io/a/b:1"),
@@ -290,9 +294,6 @@ mod tests {
         }
         let twice = parsed(&[], &["r.example=ca.pem", "r.example=b.pem"]).unwrap_err();
         assert!(twice.contains("another one already"), "{twice}");
-        let twice = ["docker.io=m.example/a", "index.docker.io=m.example/a/"];
-        let twice = parsed(&twice, &[]).unwrap_err();
-        assert!(twice.contains("it is given twice"), "{twice}");
     }
 
     #[test]

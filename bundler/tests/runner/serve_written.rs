@@ -169,7 +169,7 @@ fn a_service_that_has_nothing_to_promote_says_so_and_names_hooks_without_a_polic
     assert_eq!(code, 0, "{said}");
     for note in [
         "promotion: note: there is nothing to promote: `.environments/` has no PromotionPolicy, and `[promote]` no `first`",
-        "promotion: note: no promotion policy has a hook `scna`, for which a program was given: none exists",
+        "promotion: note: no promotion policy has a hook `scna`, for which a program was given: no policy has any hook",
     ] {
         assert!(said.contains(note), "`{note}` is not in:\n{said}");
     }

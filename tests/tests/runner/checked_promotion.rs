@@ -101,8 +101,12 @@ fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
     made.scanner(0);
     // A token of scope `check` alone asks no gate: nothing is run.
     let check = made.token("checker", &["check"]);
-    let seen = made.to_stage(3, &check, &[]).stderr;
-    assert!(seen.contains("403"), "{seen}");
+    let seen = made.to_stage(2, &check, &[]).stderr;
+    assert!(
+        seen.contains("this token may not read")
+            && seen.contains("create NAME --scope record --scope check"),
+        "{seen}"
+    );
     assert!(!made.path("scans").exists());
     // One that may ask and not state: nobody stated it.
     let asks = made.token("asker", &["record"]);
@@ -120,7 +124,11 @@ fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
     // One that failed is on record, and keeps it.
     made.scanner(3);
     let seen = made.to_stage(1, &centre, &[]).stderr;
-    assert!(seen.contains("hook `scan` failed"), "{seen}");
+    assert!(
+        seen.contains("hook `scan` failed")
+            && seen.contains("; that outcome is on record at the hub; `stage` stays"),
+        "{seen}"
+    );
     assert_eq!(made.stage(), stage);
     let listed = made.outcomes();
     assert!(

@@ -330,12 +330,16 @@ impl Evidence {
             let id = id.strip_prefix("sha256:").unwrap_or(id);
             id.chars().take(12).collect()
         };
+        let shown = match self.bundle {
+            // Bundles are numbered from 1: the cluster shows none that is known.
+            0 => "no known bundle,".to_owned(),
+            number => format!("bundle {number}"),
+        };
         let mut text = format!(
-            "`{}` report {} ({}): bundle {} {}",
+            "`{}` report {} ({}): {shown} {}",
             self.site,
             self.report,
             short(&self.digest),
-            self.bundle,
             self.state
         );
         if let Some(sender) = &self.webhook {

@@ -347,6 +347,39 @@ fn a_record_that_cannot_be_read_is_reported_and_read_with_the_next_event() {
 }
 
 #[test]
+fn a_failure_closes_at_any_share_also_where_the_record_of_its_commit_cannot_be_read() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0]);
+    let secret = flux_site(&hub, "store-7", &forge(Arc::new(AtomicBool::new(false))));
+    let server = hub.serve(&[]);
+    let (_, answer) = send(&server, "store-7", &secret, &well("store-7", 5));
+    assert_eq!(answer["state"], "unreachable", "{answer}");
+    let half = r#"{"webhook_evidence": true, "quorum_percent": 50}"#;
+    assert_eq!(gate(&hub, half).0, 0, "what is only not known is missing");
+    let failed = event("store-7", "error", "HealthCheckFailed", 4);
+    let (_, answer) = send(&server, "store-7", &secret, &failed);
+    assert_eq!(answer["state"], "failing", "{answer}");
+    let message = answer["message"].as_str().unwrap();
+    let reason = format!("{OBJECT}: HealthCheckFailed: as the controller says; ");
+    assert!(
+        message.starts_with(&reason) && message.contains("cannot be read"),
+        "{message}"
+    );
+    let (closed, decision) = gate(&hub, half);
+    let (word, why) = standing(&decision, "store-7");
+    assert_eq!((closed, word.as_str()), (1, "failed"), "{decision}");
+    assert!(why.contains("HealthCheckFailed"), "{why}");
+    // No bundle is named that no report names.
+    let text = String::from_utf8(
+        hub.run(&["gate", "--environment", "dev", "--commit", NEW])
+            .stdout,
+    );
+    let text = text.unwrap();
+    assert!(!text.contains("bundle 0"), "{text}");
+    assert!(text.contains("no known bundle, failed"), "{text}");
+}
+
+#[test]
 fn argo_cd_shows_its_secret_and_its_body_is_the_one_that_is_documented() {
     let (hub, _, _) = world(&[]);
     let secret = register(

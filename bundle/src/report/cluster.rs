@@ -66,7 +66,7 @@ pub struct FollowedAssignment {
     pub steps: Vec<StepResult>,
 }
 
-/// How a cluster stands towards the platform repository. `Synced` is the only success.
+/// How a cluster stands towards the platform repository, the worst last. `Synced` is the only success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterState {
@@ -82,10 +82,10 @@ pub enum ClusterState {
     Suspended,
     /// Nothing on the cluster follows the repository.
     Absent,
-    /// It failed, in the words of the controller.
-    Failing,
-    /// The API server could not be asked.
+    /// What states how it stands cannot be asked: the API server, or of a report by webhook the forge that has the record.
     Unreachable,
+    /// It failed, in the words of the controller: what cannot be read besides hides no failure.
+    Failing,
 }
 
 impl ClusterState {

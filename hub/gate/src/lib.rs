@@ -41,7 +41,8 @@ pub use record::{DecisionRecord, evidence_lines};
 /// 2. A waived site never counts, and a commit without a bundle is refused always; after a restore only what is new counts.
 /// 3. Closed while the hub's clock is before a decision on record; a report that is dated far ahead is not fresh.
 /// 4. What a person states of the clock counts also where the clock shows a time up to [`later::APART_MS`] before it.
-/// 5. A conflict that came after a choice ends when the chosen machine reports again; until then someone had to choose again.
+/// 5. A conflict that came after a choice ends when the chosen machine reports again; until then someone had to choose again. What
+///    failed closes also where a cluster shows no bundle that is known.
 pub const EDITION: u32 = *GATE_EDITIONS.end();
 
 /// Longest rules in a question, in bytes.

@@ -156,7 +156,7 @@ fn assess(
             );
             return (SiteStatus::OtherStream, other);
         }
-        if let Some(unknown) = without_bundle(running) {
+        if let Some(unknown) = without_bundle(question.edition, running) {
             return unknown;
         }
         if let Some(wrong) = wrong(running) {
@@ -294,9 +294,16 @@ fn before_restore(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, S
 }
 
 /// Why a site confirms nothing of which the cluster shows no commit that a bundle is made from.
-fn without_bundle(running: &Running) -> Option<(SiteStatus, String)> {
+fn without_bundle(edition: u32, running: &Running) -> Option<(SiteStatus, String)> {
     if running.bundle > 0 {
         return None;
+    }
+    // What failed closes whatever is not known besides.
+    if edition >= 5
+        && running.state != "failed"
+        && let Some(wrong) = wrong(running)
+    {
+        return Some(wrong);
     }
     let colon = if running.message.is_empty() { "" } else { ": " };
     let message: String = running.message.chars().take(300).collect();

@@ -111,8 +111,7 @@ impl Shown {
             None
         };
         if let Some(text) = absent {
-            made.state = ClusterState::Absent;
-            made.message = shortened(&text);
+            problem(&mut made, ClusterState::Absent, text);
             return made;
         }
         match compared {
@@ -129,12 +128,11 @@ impl Shown {
         let shown = self.of(settings);
         for name in record.assignments.iter().take(MAX_ASSIGNMENTS) {
             let Ok(parsed) = name.parse::<Name>() else {
-                made.state = ClusterState::Failing;
                 let text = format!(
                     "the record names `{}`, which is not a valid name",
                     shortened(name)
                 );
-                made.message = shortened(&text);
+                problem(&mut made, ClusterState::Failing, text);
                 continue;
             };
             let folder = format!("{}/{name}", stream.cluster_type);
@@ -160,21 +158,23 @@ impl Shown {
             }
         }
         if record.assignments.len() > MAX_ASSIGNMENTS {
-            made.state = ClusterState::Failing;
-            made.message =
-                format!("more than {MAX_ASSIGNMENTS} assignments, which no report holds");
+            let text = format!("more than {MAX_ASSIGNMENTS} assignments, which no report holds");
+            problem(&mut made, ClusterState::Failing, text);
         }
         made.snapshot = Some(record.snapshot.clone());
         made
     }
 }
 
-/// Takes the cluster out of sync, with one more reason.
+/// Takes the cluster out of sync, with one more reason: what is worse than all before it comes first, so that a message that is shortened
+/// has the reason of its state.
 fn problem(made: &mut ClusterEvent, state: ClusterState, text: String) {
+    let is_worse = state > made.state;
     made.state = made.state.max(state);
-    made.message = match made.message.as_str() {
-        "" => shortened(&text),
-        before => shortened(&format!("{before}; {text}")),
+    made.message = match (made.message.as_str(), is_worse) {
+        ("", _) => shortened(&text),
+        (before, true) => shortened(&format!("{text}; {before}")),
+        (before, false) => shortened(&format!("{before}; {text}")),
     };
 }
 

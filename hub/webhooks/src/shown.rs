@@ -156,6 +156,13 @@ impl Shown {
         self.seen
             .add(&event.body, event.at_ms, now_ms.saturating_sub(LATE_MS));
         let object = self.object(&event.object);
+        // Under way is no success: a failure stays on record with its own time and words until the object succeeds.
+        if object.status == ObjectStatus::Failed
+            && event.status == ObjectStatus::InProgress
+            && elsewhere.is_none()
+        {
+            return Change::Object;
+        }
         let same_second = event.at_ms == object.at_ms;
         if !same_second {
             object.bodies.clear();

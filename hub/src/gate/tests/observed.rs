@@ -92,4 +92,15 @@ fn nothing_but_synced_and_complete_confirms() {
         }
     });
     World::new().with([fails]).closed("failed");
+    // Also where no bundle of what the cluster shows is known, and whatever else is not.
+    for state in ["active", "in_progress", "unreachable", "absent"] {
+        for (status, standing) in [("failed", "failed"), ("drifted", "drifted")] {
+            let fails = edit(follows("b", "", state), |_, running| {
+                for assignment in running.assignments.values_mut() {
+                    assignment.status = status.to_owned();
+                }
+            });
+            World::new().with([fails]).closed(standing);
+        }
+    }
 }

@@ -167,23 +167,6 @@ fn the_newest_event_counts_once_and_a_failure_wins_its_second() {
 }
 
 #[test]
-fn a_failure_that_came_late_says_so_and_a_new_event_replaces_it() {
-    let events = [event(PLATFORM, Ready, 9), event(PLATFORM, Failed, 4)];
-    let (made, _) = after(&events);
-    let words = "this failure came late, and is 5 s older than an event that came before it";
-    let command = "`flux reconcile kustomization platform -n flux-system`";
-    for part in [words, command, "Failed"] {
-        assert!(made.message.contains(part), "{part}: {}", made.message);
-    }
-    assert_eq!(made.state, ClusterState::Failing);
-    // One in order has the controller's words alone.
-    let (made, _) = after(&[event(PLATFORM, Ready, 4), event(PLATFORM, Failed, 9)]);
-    assert!(!made.message.contains("late"), "{}", made.message);
-    let (made, _) = after(&[&events[..], &[event(PLATFORM, Ready, 10)]].concat());
-    assert_eq!(made.webhook.unwrap().objects[0].status, Ready);
-}
-
-#[test]
 fn attack_an_event_that_is_dated_ahead_keeps_out_no_event_that_comes_after_it() {
     let came = NOW + 60_000;
     // The cluster's clock is a minute behind the hub's, and one event is dated as far ahead as may be.
@@ -451,3 +434,5 @@ fn what_is_kept_reads_back() {
     assert_eq!(Shown::from_text(&text).unwrap(), shown);
     assert_eq!(Shown::from_text("").unwrap(), Shown::default());
 }
+
+mod failures;

@@ -101,6 +101,7 @@ fn shown(
         let of_source = worst.status > FollowerStatus::Synced;
         event.message = format!("{repository} is fetched, and nothing on this cluster applies it");
         if of_source {
+            event.state = event.state.max(state_of(worst.status));
             event.message += &format!("; {}: {}", worst.name, worst.message);
         }
         event.message = shortened(&event.message);
@@ -133,7 +134,8 @@ fn shown(
     match record(agent, &commit) {
         Ok(record) => with_record(agent, event, &record, &applies),
         Err(problem) => {
-            event.state = ClusterState::Unreachable;
+            // A failure stays one where besides something cannot be read.
+            event.state = event.state.max(ClusterState::Unreachable);
             let text = format!("the record of commit {commit} cannot be read: {problem}");
             event.message = join(&event.message, &text);
             event
@@ -168,14 +170,14 @@ fn with_record(
             "the cluster follows environment `{}`, and this site is of `{wanted}`",
             shortened(&record.environment)
         );
-        event.state = ClusterState::Absent;
+        event.state = event.state.max(ClusterState::Absent);
         event.message = join(&event.message, &text);
         return event;
     }
     let names = record.assignments(cluster_type.as_str());
     if names.is_empty() {
         let text = format!("the commit holds nothing for cluster type `{cluster_type}`");
-        event.state = ClusterState::Absent;
+        event.state = event.state.max(ClusterState::Absent);
         event.message = join(&event.message, &text);
         return event;
     }

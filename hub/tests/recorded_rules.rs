@@ -109,33 +109,133 @@ fn rules_without_a_step_keep_no_question_from_an_answer_and_apply_to_each_step()
 }
 
 #[test]
-fn beside_steps_on_record_rules_without_one_are_refused_with_the_true_reason() {
+fn rules_without_a_step_are_put_on_record_beside_steps_too_and_a_note_names_those_of_now() {
     let (hub, centre, mut sites) = world(&["drone-1"]);
     report(&hub, &centre, &mut sites[0], C::Compliant);
     assert_eq!(
         ask(&hub, &["--to", "stage", "--rules", "{}", "--record"]).0,
         0
     );
-    let (refused, _, said) = ask(&hub, &["--rules", r#"{"min_sites": 1}"#, "--record"]);
+    let (closed, _, said) = ask(&hub, &["--rules", r#"{"min_sites": 2}"#, "--record"]);
     assert!(
-        refused == 2
-            && said.contains("rules are on record for the steps from `dev` to `stage`")
-            && said.contains("with `--to`"),
+        closed == 1
+            && said.contains("each step from `dev`: none became")
+            && said.contains(r#"apply to each step from `dev`, too: {"min_sites":2}"#),
         "{said}"
     );
-    // A step to an environment of which nothing came in yet can have rules; one that was mistyped has none.
+    let (closed, decision, _) = ask(&hub, &["--to", "stage"]);
+    assert_eq!(
+        (closed, &rule(&decision, "min-sites")["met"]),
+        (1, &false.into())
+    );
+    let loosened = ["--rules", "{}", "--record"];
+    let (open, _, said) = ask(&hub, &[&loosened[..], &WHO].concat());
+    assert!(open == 0 && !said.contains("apply to each step"), "{said}");
+    // The same once more changes nothing, and says so of the name and the reason.
+    let (_, _, said) = ask(&hub, &[&loosened[..], &WHO].concat());
+    let same = "no change: these rules are on record for each step from `dev` already, so that the name and the reason are not recorded";
+    assert!(said.contains(same), "{said}");
+    // A step to an environment of which nothing came in yet can have rules.
     assert_eq!(
         ask(&hub, &["--to", "prod", "--rules", "{}", "--record"]).0,
         0
     );
-    let (refused, _, said) = ask(&hub, &["--to", "stagee", "--rules", "{}", "--record"]);
+    let (refused, _, said) = ask(&hub, &[]);
     assert!(
-        refused == 2 && said.contains("did you mean `stage`?"),
+        refused == 2
+            && said.contains("rules are on record for the steps from `dev` to `prod`, `stage`")
+            && said.contains("with `--to`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_mistyped_step_on_record_blocks_no_other_and_its_rules_are_removed_by_who_says_who_and_why() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let rules = ["--rules", r#"{"min_sites": 2}"#, "--record"];
+    let removal = " gate --environment dev --to stagee --remove-rules --by NAME --reason TEXT`";
+    let (closed, _, said) = ask(&hub, &[&["--to", "stagee"][..], &rules].concat());
+    assert!(
+        closed == 1
+            && said.contains("nothing came in of an environment `stagee` yet; `")
+            && said.contains(removal),
+        "{said}"
+    );
+    // Of a name near an environment that the hub knows none.
+    let (refused, _, said) = ask(&hub, &[&["--to", "deb"][..], &rules].concat());
+    assert!(
+        refused == 2 && said.contains("did you mean `dev`?"),
+        "{said}"
+    );
+    // The right one: for a question without rules there are none, a pipeline's brings them, and so does a person.
+    let (refused, _, said) = ask(&hub, &["--to", "stage"]);
+    assert!(
+        refused == 2 && said.contains("did you mean `stagee`?") && said.contains(removal),
+        "{said}"
+    );
+    let record = token(&hub, "ci", "record");
+    let server = hub.serve(&[]);
+    let answer = over_http(
+        &server,
+        &record,
+        "&to=stage&rules=%7B%22min_sites%22%3A1%7D",
+    );
+    assert_eq!(answer["verdict"], "open", "{answer}");
+    let (_, _, said) = ask(&hub, &[&["--to", "stage"][..], &rules].concat());
+    assert!(
+        said.contains("rules are on record for the step to `stagee`: did you mean it"),
         "{said}"
     );
     let (refused, _, said) = ask(&hub, &[]);
+    assert!(refused == 2 && said.contains("--remove-rules"), "{said}");
+    // Without a name nothing is removed, nor of a step that has none.
+    let remove = |more: &[&str]| {
+        let asked = ["gate", "--environment", "dev", "--remove-rules"];
+        hub.run(&[&asked[..], more].concat())
+    };
+    assert_eq!(code(&remove(&["--to", "stagee"])), 2);
+    let none = remove(&[&["--to", "stag"][..], &WHO].concat());
     assert!(
-        refused == 2 && said.contains("to `prod`, `stage`") && said.contains("`--to`"),
+        code(&none) == 2 && stderr(&none).contains("did you mean `stage"),
+        "{}",
+        stderr(&none)
+    );
+    let none = remove(&WHO);
+    assert!(
+        code(&none) == 2
+            && stderr(&none).contains("no rules are on record without a step from `dev`"),
+        "{}",
+        stderr(&none)
+    );
+    assert_eq!(ask(&hub, &[]).0, 2, "both are on record still");
+    let removed = remove(&[&["--to", "stagee"][..], &WHO].concat());
+    assert_eq!(code(&removed), 0, "{}", stderr(&removed));
+    let text = String::from_utf8(removed.stdout).unwrap();
+    let change =
+        r#"rules on record for the step from `dev` to `stagee`: {"min_sites":2} became none"#;
+    assert!(text.contains(change), "{text}");
+    let (closed, decision, said) = ask(&hub, &[]);
+    assert_eq!((closed, &decision["to"]), (1, &json!("stage")), "{said}");
+    let log = hub.json(&["audit", "access"]);
+    let mut entries = log.as_array().unwrap().iter();
+    let entry = entries.find(|one| one["detail"].as_str().unwrap().contains("became none"));
+    let entry = entry.unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        entry["who"] == "ann" && entry["action"] == "gate rules loosened",
+        "{entry}"
+    );
+}
+
+#[test]
+fn rules_that_are_tried_and_are_looser_say_what_puts_them_on_record() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let (_, _, said) = ask(&hub, &["--rules", r#"{"min_sites": 2}"#]);
+    assert!(said.ends_with("`--record` puts both on record\n"), "{said}");
+    ask(&hub, &["--rules", r#"{"min_sites": 2}"#, "--record"]);
+    let (_, _, said) = ask(&hub, &["--rules", "{}"]);
+    assert!(
+        said.contains("on record, with `--by NAME --reason TEXT`, as these rules ask for less"),
         "{said}"
     );
 }

@@ -272,6 +272,14 @@ pub fn command(environment: &str, commit: &str, to: Option<&str>) -> String {
     )
 }
 
+/// The command that removes the rules of a step from the record; without `to` those of each step.
+pub fn removal(environment: &str, to: Option<&str>) -> String {
+    let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
+    format!(
+        "`outhaul-hub gate --environment {environment}{to} --remove-rules --by NAME --reason TEXT`"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

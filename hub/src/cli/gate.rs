@@ -10,6 +10,8 @@ use outhaul_kit::{console, media};
 use outhaul_view::decision_text;
 use outhaul_view::steps::RecordedSteps;
 
+mod removal;
+
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate::record::{AskError, EnvironmentRecord, GateRequest, keep};
@@ -31,15 +33,17 @@ const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, o
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub gate --environment dev --max-age 72 --state hub \
-                        --commit $(git -C control-plane rev-parse main)"
+                        --commit $(git -C control-plane rev-parse main)\n  \
+                        outhaul-hub gate --environment dev --to stagee --remove-rules --by ann --reason 'mistyped' --state hub",
+    group = clap::ArgGroup::new("change").args(["record", "remove_rules"])
 )]
 pub(crate) struct Args {
     /// The environment
     #[arg(long, value_name = "NAME")]
     environment: String,
     /// The base commit, in full
-    #[arg(long, value_name = "SHA", value_parser = commit)]
-    commit: String,
+    #[arg(long, value_name = "SHA", value_parser = commit, required_unless_present = "remove_rules")]
+    commit: Option<String>,
     /// The environment that the commit is to be promoted to, where several steps lead from this one
     #[arg(long, value_name = "NAME")]
     to: Option<String>,
@@ -61,11 +65,20 @@ pub(crate) struct Args {
     /// looser and why (`--by`, `--reason`). Without `--to` they apply to each step from the environment
     #[arg(long, requires = "rules")]
     record: bool,
-    /// With `--record`: who decides on the rules; it is on record
-    #[arg(long, value_name = "WHO", requires = "record", requires = "reason", value_parser = one_full_line)]
+    /// Remove the rules of the step from the record, such as those of a name that was mistyped, and decide nothing. Without `--to` those
+    /// that were recorded without a step. Needs `--by` and `--reason`
+    #[arg(
+        long,
+        requires = "by",
+        requires = "reason",
+        conflicts_with_all = ["commit", "rules", "max_age", "quorum"]
+    )]
+    remove_rules: bool,
+    /// With `--record` or `--remove-rules`: who decides on the rules; it is on record
+    #[arg(long, value_name = "WHO", requires = "change", requires = "reason", value_parser = one_full_line)]
     by: Option<String>,
-    /// With `--record`: why
-    #[arg(long, value_name = "TEXT", requires = "record", requires = "by", value_parser = one_full_line)]
+    /// With `--record` or `--remove-rules`: why
+    #[arg(long, value_name = "TEXT", requires = "change", requires = "by", value_parser = one_full_line)]
     reason: Option<String>,
 }
 
@@ -73,9 +86,12 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     print::clock(&mut hub)?;
     let now_ms = time::now_ms();
+    let Some(commit) = &args.commit else {
+        return removal::run(common, &mut hub, args, now_ms);
+    };
     let mut asked = GateRequest {
         environment: args.environment.clone(),
-        commit: args.commit.clone(),
+        commit: commit.clone(),
         to: args.to.clone(),
         max_age_hours: args.max_age,
         quorum_percent: args.quorum,
@@ -93,27 +109,34 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         let mut notes = Vec::new();
         let mut step = None;
         if args.record {
-            step = asked
-                .recording(&recorded, (&asked_by, now_ms))
-                .map_err(refused)?;
+            step = asked.recording(&recorded, (&asked_by, now_ms));
         }
         if let Some(step) = &step {
             notes.extend(changed(session, args, (&recorded, step), now_ms)?);
+            notes.extend(asked.unknown_names(session, &recorded)?);
+        }
+        if what_if {
+            notes.extend(
+                asked
+                    .step(&asked_by, now_ms)
+                    .map(|step| unrecorded(&recorded, &step)),
+            );
         }
         let question = asked.question(session, now_ms).map_err(refused)?;
-        if !what_if {
-            notes.extend(recorded.note(&args.environment, &args.commit));
-        }
         let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
         if !what_if {
             let decided = (&question, &decision);
             keep(session, decided, step.as_ref(), &asked_by, now_ms)?;
         }
+        // Those on record now: of a change the new ones.
+        let recorded = RecordedSteps::read(session, &args.environment)?;
+        if !what_if {
+            notes.extend(recorded.note(&args.environment, commit));
+        }
         let mut ways = Vec::new();
         if !what_if && is_webhook_alone(&decision) {
             let to = question.to.as_deref();
-            let recorded = RecordedSteps::read(session, &args.environment)?;
-            ways = recorded.let_webhooks_count(&args.environment, &args.commit, to);
+            ways = recorded.let_webhooks_count(&args.environment, commit, to);
         }
         Ok::<_, HubError>((decision, notes, ways))
     })?;
@@ -137,16 +160,26 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     for note in notes {
         print::talk(&note);
     }
-    if what_if {
-        print::talk(
-            "note: what if: decided by the rules that you gave, which are not on record, and not recorded; `--record` puts \
-             both on record",
-        );
-    }
     Ok(match decision.verdict {
         GateVerdict::Open => 0,
         GateVerdict::Closed => REFUSED,
     })
+}
+
+/// That rules were tried and are not on record, and what puts them there.
+fn unrecorded(recorded: &RecordedSteps, step: &StepRules) -> String {
+    let named = match recorded
+        .change(step)
+        .is_some_and(|change| change.is_looser())
+    {
+        true => {
+            ", with `--by NAME --reason TEXT`, as these rules ask for less than those on record"
+        }
+        false => "",
+    };
+    format!(
+        "note: what if: decided by the rules that you gave, which are not on record, and not recorded; `--record` puts both on record{named}"
+    )
 }
 
 /// Why a question is not put to the gate, for who typed it.
@@ -168,7 +201,7 @@ fn changed(
     now_ms: i64,
 ) -> Result<Option<String>, HubError> {
     let Some(change) = recorded.change(step) else {
-        return Ok(None);
+        return Ok(args.by.as_ref().and_then(|_| recorded.unchanged(step)));
     };
     match (&args.by, &args.reason) {
         (Some(by), Some(reason)) => {

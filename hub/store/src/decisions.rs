@@ -284,6 +284,16 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Removes the rules of the step to `to` (empty: those of each step) from the record, those of before as well; `false` where there are
+    /// none. Who removed them is put on record by the caller, in the same transaction.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn remove_step_rules(&self, environment: &str, to: &str) -> Result<bool, StoreError> {
+        let text = "DELETE FROM gate_rules WHERE environment = $1 AND target = $2";
+        Ok(self.db.execute(text, params![environment, to])? > 0)
+    }
+
     /// The environments of sites and bundles, by name.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 mod act;
 pub mod advisories;
 pub mod affected;
+mod ask_error;
 mod assignment;
 mod board;
 mod bundle;

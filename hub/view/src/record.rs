@@ -19,6 +19,7 @@ use outhaul_store::{
     StepRules, StoreError,
 };
 
+pub use crate::ask_error::AskError;
 use crate::steps::RecordedSteps;
 
 /// A question as someone asks it.
@@ -36,52 +37,6 @@ pub struct GateRequest {
     pub quorum_percent: Option<u8>,
     /// The rules; without them those on record count.
     pub rules: Option<GateRules>,
-}
-
-/// Why a question cannot be put to the gate.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AskError {
-    /// Steps with their own rules lead from the environment, and the question names none of them.
-    #[error("rules are on record for the steps from `{environment}` to {known}; say which (`to`)")]
-    WhichStep {
-        /// The environment.
-        environment: String,
-        /// Where the steps lead.
-        known: String,
-    },
-    /// An environment of that name is not known.
-    #[error("this hub knows no environment `{name}`")]
-    NoEnvironment {
-        /// The name.
-        name: String,
-        /// What it could have been.
-        help: String,
-    },
-    /// No rules are on record for that step, and rules are for another one.
-    #[error("no rules are on record for the step from `{environment}` to `{to}`")]
-    NoStep {
-        /// The environment.
-        environment: String,
-        /// Where the step leads.
-        to: String,
-        /// What it could have been.
-        help: String,
-    },
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl AskError {
-    /// What to do.
-    pub fn help(&self) -> &str {
-        match self {
-            Self::WhichStep { .. } => "name the step with `--to`",
-            Self::NoEnvironment { help, .. } | Self::NoStep { help, .. } => help,
-            Self::Store(_) => "",
-        }
-    }
 }
 
 /// Refuses an environment that no site and no bundle of this hub is of, with what was meant.
@@ -143,13 +98,14 @@ impl GateRequest {
     }
 
     /// Refuses names that were mistyped. A step to an environment that this hub knows nothing of is one where the
-    /// question brings the rules of it, and the name is near no other; `strict` takes known ones only.
+    /// question brings the rules of it, and the name is near no environment that it knows; `strict` takes known ones and steps on record
+    /// only. Rules on record make no name an environment: that of one may be mistyped.
     ///
     /// # Errors
     /// [`AskError`].
     pub fn check_names(&self, session: &Session<'_>, strict: bool) -> Result<(), AskError> {
         let found = known_environment(session, &self.environment);
-        let mut known = match found {
+        let known = match found {
             // A control plane's names come as they are written there: of an environment of which nothing came in yet the
             // answer is a closed gate.
             Err(AskError::NoEnvironment { .. }) if !strict => {
@@ -168,19 +124,9 @@ impl GateRequest {
         let steps: Vec<String> = recorded.names().map(str::to_owned).collect();
         // Where rules are on record of other steps, none would count for this one: it would open without a rule.
         if self.rules.is_none() && !recorded.is_empty() && !steps.contains(to) {
-            return Err(AskError::NoStep {
-                environment: self.environment.clone(),
-                to: to.clone(),
-                help: match steps.is_empty() {
-                    true => "those on record name no step: ask without `to`".to_owned(),
-                    false => did_you_mean(to, &steps),
-                },
-            });
+            return Err(recorded.no_step(&self.environment, to, &known));
         }
-        known.extend(steps);
-        known.sort();
-        known.dedup();
-        let is_known = known.contains(to);
+        let is_known = known.contains(to) || steps.contains(to);
         if is_known || (!strict && nearest(to, &known).is_none()) {
             return Ok(());
         }
@@ -188,6 +134,34 @@ impl GateRequest {
             name: to.clone(),
             help: did_you_mean(to, &known),
         })
+    }
+
+    /// That nothing came in of an environment which the question names and whose rules are put on record: it may be mistyped.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn unknown_names(
+        &self,
+        session: &Session<'_>,
+        recorded: &RecordedSteps,
+    ) -> Result<Vec<String>, StoreError> {
+        let known = session.environments()?;
+        let step = self.to.as_deref().filter(|to| !to.is_empty());
+        let others: Vec<&str> = recorded.names().filter(|to| Some(*to) != step).collect();
+        let near = step.and_then(|to| nearest(to, &others));
+        let named = [(self.environment.as_str(), None)];
+        let named = named.into_iter().chain(step.map(|to| (to, near)));
+        let unknown = named.filter(|(name, _)| !known.iter().any(|one| one == name));
+        let removal = tighter::removal(&self.environment, step);
+        let note = |(name, near): (&str, Option<&str>)| {
+            let meant = near.map_or_else(String::new, |near| {
+                format!("; rules are on record for the step to `{near}`: did you mean it")
+            });
+            format!(
+                "note: nothing came in of an environment `{name}` yet{meant}; {removal} removes these rules where the name is mistyped"
+            )
+        };
+        Ok(unknown.map(note).collect())
     }
 
     /// The question with the rules that count: its own, or those with which the step was last asked about on record.
@@ -314,11 +288,12 @@ impl GateRequest {
         }
     }
 
-    /// Refuses to put rules on record without a step beside steps that are on record, except where there are some to change.
+    /// Refuses to put the rules of a caller's question on record without a step beside steps that are on record, except where there are some
+    /// to change: a person at the hub decides that they apply to each step.
     ///
     /// # Errors
     /// [`AskError::WhichStep`].
-    pub fn check_step(&self, recorded: &RecordedSteps) -> Result<(), AskError> {
+    fn check_step(&self, recorded: &RecordedSteps) -> Result<(), AskError> {
         let is_named = self.to.as_deref().is_some_and(|to| !to.is_empty());
         let is_first = recorded.names().next().is_none();
         match is_named || self.rules.is_none() || is_first || recorded.has_unnamed() {
@@ -328,15 +303,11 @@ impl GateRequest {
     }
 
     /// Makes the question one whose rules are put on record: what is put there of them. The rules of each step count besides.
-    ///
-    /// # Errors
-    /// As [`Self::check_step`].
     pub fn recording(
         &mut self,
         recorded: &RecordedSteps,
         (asked_by, now_ms): (&str, i64),
-    ) -> Result<Option<StepRules>, AskError> {
-        self.check_step(recorded)?;
+    ) -> Option<StepRules> {
         let step = self.step(asked_by, now_ms);
         if let Some(step) = &step {
             self.rules = Some(match recorded.of_each().filter(|_| self.to.is_some()) {
@@ -344,7 +315,7 @@ impl GateRequest {
                 None => step.rules.clone(),
             });
         }
-        Ok(step)
+        step
     }
 
     /// What is put on record of the rules, when the question brought some.

@@ -8,9 +8,11 @@ use std::fmt;
 
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::tighter;
-use outhaul_kit::suggest::nearest;
+use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_kit::text::quoted;
 use outhaul_store::{AccessEntry, Act, Session, StepRules, StoreError};
+
+use crate::ask_error::AskError;
 
 /// The rules on record of the steps from one environment.
 #[derive(Debug, Clone, Default)]
@@ -107,10 +109,7 @@ impl RecordedSteps {
         }
         let less = before.map_or_else(Vec::new, |before| tighter::of(before, &step.rules).1);
         Some(RulesChange {
-            place: match step.to.as_str() {
-                "" => format!("each step from `{}`", step.environment),
-                to => format!("the step from `{}` to `{to}`", step.environment),
-            },
+            place: place(&step.environment, &step.to),
             was: before.map_or_else(|| "none".to_owned(), json),
             is: json(&step.rules),
             less: less.join(", "),
@@ -138,6 +137,52 @@ impl RecordedSteps {
             tighter::command(environment, commit, to).replace("FILE", &quoted(json(&rules)))
         })
         .collect()
+    }
+
+    /// Why nothing is asked about a step without rules on record where others have some: what was meant, and what removes the rules of a
+    /// name that is mistyped. `environments` are those that the hub knows.
+    pub fn no_step(&self, environment: &str, to: &str, environments: &[String]) -> AskError {
+        let steps: Vec<String> = self.names().map(str::to_owned).collect();
+        let help = match steps.is_empty() {
+            true => "those on record name no step: ask without `to`".to_owned(),
+            false => {
+                let unknown = steps.iter().find(|step| !environments.contains(step));
+                let removal = unknown.map_or_else(String::new, |step| {
+                    format!(
+                        "; nothing came in of an environment `{step}` yet: if the name is mistyped, remove its rules with {}",
+                        tighter::removal(environment, Some(step))
+                    )
+                });
+                format!("{}{removal}", did_you_mean(to, &steps))
+            }
+        };
+        AskError::NoStep {
+            environment: environment.to_owned(),
+            to: to.to_owned(),
+            help,
+        }
+    }
+
+    /// The removal of the rules that were recorded for exactly this step (`None`: without a step).
+    pub fn removal(&self, environment: &str, to: Option<&str>) -> Option<RulesChange> {
+        let rules = self.recorded(to)?;
+        let (_, less) = tighter::of(rules, &GateRules::default());
+        Some(RulesChange {
+            place: place(environment, to.unwrap_or_default()),
+            was: json(rules),
+            is: "none".to_owned(),
+            less: less.join(", "),
+        })
+    }
+
+    /// That the same rules are on record for `step`, so that who records them and why is not.
+    pub fn unchanged(&self, step: &StepRules) -> Option<String> {
+        let place = place(&step.environment, &step.to);
+        self.change(step).is_none().then(|| {
+            format!(
+                "note: no change: these rules are on record for {place} already, so that the name and the reason are not recorded"
+            )
+        })
     }
 
     /// That rules which were recorded without a step apply to others, and the command that changes them.
@@ -194,6 +239,14 @@ impl fmt::Display for RulesChange {
             true => write!(f, ", which asks for less: {}", self.less),
             false => Ok(()),
         }
+    }
+}
+
+/// A step, in words.
+fn place(environment: &str, to: &str) -> String {
+    match to {
+        "" => format!("each step from `{environment}`"),
+        to => format!("the step from `{environment}` to `{to}`"),
     }
 }
 

@@ -10,6 +10,7 @@ use outhaul_bundle::hub_api::{CheckOutcome, CheckRule, RuleVerdict};
 
 use crate::facts::{Act, ActKind, StatedCheck};
 use crate::time::{self, HOUR_MS};
+use crate::words;
 use crate::{Facts, GateQuestion};
 
 /// A verdict for each check that the question asks for.
@@ -44,7 +45,7 @@ fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerd
     let met = state == State::Passed;
     RuleVerdict {
         rule: rule.rule(),
-        needs: needs(rule),
+        needs: needs(question.edition, rule),
         met,
         found,
         opens: (!met).then(|| opens(question, rule)),
@@ -117,10 +118,10 @@ impl State {
     }
 }
 
-fn needs(rule: &CheckRule) -> String {
-    let within = rule
-        .max_age_hours
-        .map_or_else(String::new, |hours| format!(" in the last {hours} hours"));
+fn needs(edition: u32, rule: &CheckRule) -> String {
+    let within = rule.max_age_hours.map_or_else(String::new, |hours| {
+        format!(" in the {}", words::last_hours(edition, i64::from(hours)))
+    });
     let by: BTreeSet<&str> = rule.by.iter().map(String::as_str).collect();
     let by = match by.is_empty() {
         true => String::new(),

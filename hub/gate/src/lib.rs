@@ -21,6 +21,7 @@ mod rules;
 pub mod site_status;
 pub mod tighter;
 pub mod time;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,7 @@ pub use record::{DecisionRecord, evidence_lines};
 /// 3. Closed while the hub's clock is before a decision on record; a report that is dated far ahead is not fresh.
 /// 4. What a person states of the clock counts also where the clock shows a time up to [`later::APART_MS`] before it.
 /// 5. A conflict that came after a choice ends when the chosen machine reports again; until then someone had to choose again. What
-///    failed closes also where a cluster shows no bundle that is known.
+///    failed closes also where a cluster shows no bundle that is known. A part that no site is of is to be corrected in the policy.
 pub const EDITION: u32 = *GATE_EDITIONS.end();
 
 /// Longest rules in a question, in bytes.

@@ -14,6 +14,7 @@ use super::{Facts, GateQuestion};
 use crate::checks;
 use crate::facts::{Act, ActKind};
 use crate::time::{self, HOUR_MS};
+use crate::words;
 
 /// Sites named in one text; the rest is counted.
 const NAMED: usize = 5;
@@ -67,8 +68,9 @@ pub(super) fn base(
         verdict(
             RULE_CONFIRMED,
             format!(
-                "{} % of the sites that count confirm by a report of the last {hours} hours",
-                question.quorum_percent()
+                "{} % of the sites that count confirm by a report of the {}",
+                question.quorum_percent(),
+                words::last_hours(question.edition, hours)
             ),
             enough,
             match missing.len() {
@@ -102,14 +104,15 @@ pub(super) fn asked(
     }
     let all: Vec<&SiteDecision> = sites.iter().filter(|s| s.standing.is_counted()).collect();
     if let Some(least) = rules.min_sites {
-        found.push(min_sites("min-sites", least, &all, ""));
+        let needs = words::at_least(question.edition, least, "");
+        found.push(min_sites("min-sites", least, &all, needs));
     }
     if let Some(hours) = rules.soak_hours {
         let least = at_least(&all, question.quorum_percent(), rules.min_sites);
         found.push(soak(question, facts, ("soak", ""), hours, least, &all));
     }
     for rule in &rules.parts {
-        part(question, facts, rule, &all, &mut found);
+        part(question, facts, rule, sites, &mut found);
     }
     if let Some(rule) = &rules.approvals {
         found.push(approvals(question, facts, rule));
@@ -156,11 +159,11 @@ fn at_least(sites: &[&SiteDecision], percent: u8, least: Option<u32>) -> usize {
         .max(1)
 }
 
-fn min_sites(rule: &str, least: u32, sites: &[&SiteDecision], of: &str) -> RuleVerdict {
+fn min_sites(rule: &str, least: u32, sites: &[&SiteDecision], needs: String) -> RuleVerdict {
     let confirmed = confirming(sites.iter().copied()).count();
     verdict(
         rule,
-        format!("at least {least} sites{of} confirm"),
+        needs,
         u32::try_from(confirmed).unwrap_or(u32::MAX) >= least,
         format!("{confirmed} confirm"),
         || "import more reports; a waiver does not count as a confirmation".into(),
@@ -193,8 +196,9 @@ fn soak(
     verdict(
         rule,
         format!(
-            "{least} {}{of} reported healthy for {hours} hours without a break",
-            plural(least)
+            "{least} {}{of} reported healthy for {} without a break",
+            plural(least),
+            words::hours(question.edition, i64::from(hours))
         ),
         long >= least,
         found,
@@ -213,16 +217,23 @@ fn part(
     question: &GateQuestion,
     facts: &Facts<'_>,
     rule: &PartRule,
-    all: &[&SiteDecision],
+    all: &[SiteDecision],
     found: &mut Vec<RuleVerdict>,
 ) {
-    let sites: Vec<&SiteDecision> = all
+    let of_part: Vec<&SiteDecision> = all
         .iter()
-        .copied()
         .filter(|site| is_in(question, facts, rule, site))
         .collect();
-    let name = rule.name();
-    let of = format!(" of {name}");
+    let sites: Vec<&SiteDecision> = of_part
+        .iter()
+        .copied()
+        .filter(|site| site.standing.is_counted())
+        .collect();
+    let edition = question.edition;
+    // What was decided before is recomputed as it was said.
+    let without_sites = (sites.is_empty() && edition >= 5)
+        .then(|| words::opens_without_sites(&question.environment, rule, !of_part.is_empty()));
+    let of = words::of_part(edition, rule);
     let percent = rule.quorum_percent.unwrap_or(100).clamp(1, 100);
     let confirmed = confirming(sites.iter().copied()).count();
     let missing: Vec<&SiteDecision> = sites
@@ -230,12 +241,12 @@ fn part(
         .copied()
         .filter(|site| site.standing != SiteStatus::Confirmed)
         .collect();
-    found.push(verdict(
+    let mut of_this = vec![verdict(
         "part",
         format!("{percent} % of the sites{of} confirm"),
         confirmed > 0 && confirmed * 100 >= sites.len() * usize::from(percent),
         match (sites.len(), missing.len()) {
-            (0, _) => format!("no site that counts is{of}"),
+            (0, _) => format!("no site that counts {}", words::is_in_part(edition, rule)),
             (count, 0) => format!("{confirmed} of {count} confirm"),
             (count, _) => format!(
                 "{confirmed} of {count} confirm; not: {}",
@@ -243,21 +254,22 @@ fn part(
             ),
         },
         || "import the missing reports, or waive or defer these sites".into(),
-    ));
+    )];
     if let Some(least) = rule.min_sites {
-        found.push(min_sites("part-min-sites", least, &sites, &of));
+        let needs = words::at_least(edition, least, &of);
+        of_this.push(min_sites("part-min-sites", least, &sites, needs));
     }
     if let Some(hours) = rule.soak_hours {
         let least = at_least(&sites, percent, rule.min_sites);
-        found.push(soak(
-            question,
-            facts,
-            ("part-soak", &of),
-            hours,
-            least,
-            &sites,
-        ));
+        let part_soak = ("part-soak", of.as_str());
+        of_this.push(soak(question, facts, part_soak, hours, least, &sites));
     }
+    for one in &mut of_this {
+        if !one.met && without_sites.is_some() {
+            one.opens.clone_from(&without_sites);
+        }
+    }
+    found.append(&mut of_this);
 }
 
 /// Whether a site is of the part: by its cluster type, and by what bundles want on it.

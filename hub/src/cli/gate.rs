@@ -23,7 +23,6 @@ use crate::time;
 const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
 const REFUSED: u8 = 1;
-const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
 
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
 ///
@@ -151,7 +150,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             if decision.verdict == GateVerdict::Closed {
                 console::fail(
                     REFUSED,
-                    &text::printable_lines(&decision_text::refusal(&decision, WAY_OUT)),
+                    &text::printable_lines(&decision_text::refusal(&decision)),
                 );
             }
         }
@@ -223,7 +222,7 @@ fn text(decision: &Decision, ways: &[String]) {
         print::data(&line);
     }
     if decision.verdict == GateVerdict::Closed {
-        print::talk(&format!("help: {WAY_OUT}"));
+        print::talk(&format!("help: {}", decision_text::way_out(decision)));
         if !ways.is_empty() {
             print::talk(&format!(
                 "help: the rules on record do not let webhooks count: {} records that they do; a promotion policy without `webhookEvidence: counts` \

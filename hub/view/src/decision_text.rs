@@ -2,7 +2,9 @@
 //!
 //! What comes in: a decision. What goes out: its verdict, reasons, rules, notes and evidence, one line each. Pure; it decides nothing.
 
-use outhaul_bundle::hub_api::Decision;
+use outhaul_bundle::hub_api::{
+    Decision, RULE_COMMIT, RULE_CONFIRMED, RULE_NO_FAILURES, RuleVerdict,
+};
 use outhaul_gate::{later, short};
 
 /// The lines, without a line ending.
@@ -36,8 +38,27 @@ pub fn lines(decision: &Decision) -> Vec<String> {
     lines
 }
 
+/// What reports and excuses of sites change: the rules that count sites.
+const BY_SITES: [&str; 4] = [RULE_COMMIT, RULE_NO_FAILURES, RULE_CONFIRMED, "min-sites"];
+const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
+
+/// What opens a closed gate: where no rule that counts sites closes it, what each of the others needs.
+pub fn way_out(decision: &Decision) -> String {
+    let unmet: Vec<_> = decision.rules.iter().filter(|rule| !rule.met).collect();
+    let by_sites = |rule: &&RuleVerdict| BY_SITES.contains(&rule.rule.as_str());
+    if unmet.is_empty() || unmet.iter().any(by_sites) {
+        return WAY_OUT.to_owned();
+    }
+    let needs = unmet.iter().map(|rule| {
+        let opens = rule.opens.as_deref().unwrap_or(&rule.needs);
+        format!("rule {}: {opens}", rule.rule)
+    });
+    needs.collect::<Vec<_>>().join("; ")
+}
+
 /// Why a commit does not go on and what opens the gate, as an error: the same sentences as the text of a decision has.
-pub fn refusal(decision: &Decision, way_out: &str) -> String {
+pub fn refusal(decision: &Decision) -> String {
+    let way_out = way_out(decision);
     let mut text = format!(
         "error: the gate of `{}` is closed for {}",
         decision.environment, decision.commit

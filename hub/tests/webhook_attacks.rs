@@ -309,18 +309,34 @@ fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing
     }
     assert_eq!(standing(&gate(&hub, COUNTS).1, "store-7").0, "failed");
 
+    // What was refused is counted by rule, also where `faults` shows how the site stands.
+    for command in [&["sites"][..], &["faults", "store-7"]] {
+        let output = hub.run(command);
+        let shown = format!(
+            "{}{}",
+            stderr(&output),
+            String::from_utf8_lossy(&output.stdout)
+        );
+        for rule in ["other-site", "old", "future", "malformed"] {
+            let line = format!(
+                "store-7: 1 webhook event refused by `webhook-{rule}`, at least; the last at "
+            );
+            assert!(shown.contains(&line), "{rule}: {shown}");
+        }
+    }
+
     // About something else on the same cluster: named and counted, and the site stays as it is.
     let mut foreign = well("store-7", 0);
     foreign["involvedObject"]["name"] = json!("billing");
     let (status, answer) = send(&server, "store-7", &secret, &foreign);
     assert_eq!((status, &answer["result"]), (200, &json!("foreign")));
     let listed = stderr(&hub.run(&["sites"]));
-    let says = "store-7: 1 webhook events about objects that it was not registered with: Kustomization/flux-system/billing";
+    let says = "store-7: 1 webhook event about objects that it was not registered with: Kustomization/flux-system/billing";
     assert!(listed.contains(says), "{listed}");
     // The page says it at once, and `faults` how the site stands.
     let (_, page) = get(server.address(), "GET /sites/store-7", b"");
     assert!(
-        page.contains("1 webhook events about objects that it was not registered with"),
+        page.contains("1 webhook event about objects that it was not registered with"),
         "{page}"
     );
     let told = hub.run(&["faults", "store-7"]);
@@ -345,5 +361,37 @@ fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing
     assert!(
         answer["error"].as_str().unwrap().contains("revoked"),
         "{answer}"
+    );
+}
+
+#[test]
+fn attack_events_of_other_objects_keep_no_failure_out_and_those_that_were_refused_are_counted() {
+    let (hub, _, _) = world(&[]);
+    let secret = flux_site(&hub, "store-7", &up());
+    let server = hub.serve(&[]);
+    let mut foreign = well("store-7", 0);
+    foreign["involvedObject"]["name"] = json!("billing");
+    let flood = |body: &Value, answered: u16| {
+        let status = (0..=120).map(|_| send(&server, "store-7", &secret, body).0);
+        assert!(status.into_iter().any(|status| status == 429));
+        assert_eq!(send(&server, "store-7", &secret, body).0, answered);
+    };
+    flood(&foreign, 429);
+    // Nor do successes of the object itself.
+    flood(&well("store-7", 3), 429);
+    let failed = event("store-7", "error", "HealthCheckFailed", 2);
+    let (status, answer) = send(&server, "store-7", &secret, &failed);
+    assert_eq!(
+        (status, &answer["state"]),
+        (200, &json!("failing")),
+        "{answer}"
+    );
+    let listed = stderr(&hub.run(&["sites"]));
+    let line = listed.lines().find(|line| line.contains("`webhook-rate`"));
+    let line = line.unwrap_or_else(|| panic!("{listed}"));
+    assert!(
+        line.contains("webhook events refused by `webhook-rate`, at least")
+            && line.contains("has 120 events of registered objects within a minute"),
+        "{line}"
     );
 }

@@ -45,18 +45,18 @@ pub fn sites(list: &SiteList, visitor: &Shown) -> Result<String, minijinja::Erro
     )
 }
 
-/// One site, with what is said of webhooks about objects that it was not registered with.
+/// One site, with what of its webhooks was not taken.
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
 pub fn site(
     site: &SiteView,
-    foreign: Option<&str>,
+    not_taken: &[String],
     visitor: &Shown,
 ) -> Result<String, minijinja::Error> {
     page(
         include_str!("site.html"),
-        context! { here => "", read_at => Serde(&site.read_at), site => Serde(site), foreign },
+        context! { here => "", read_at => Serde(&site.read_at), site => Serde(site), not_taken => Serde(not_taken) },
         visitor,
     )
 }

@@ -7,6 +7,7 @@ use outhaul_kit::text;
 use super::{Common, Output, print};
 use crate::acting::unknown_site;
 use crate::error::HubError;
+use crate::store::{Session, StoreError};
 use crate::time;
 use crate::view::faults;
 
@@ -25,18 +26,44 @@ pub(crate) struct Args {
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
-    let (told, cluster) = hub.store.read(|session| {
+    let (told, cluster, besides) = hub.store.read(|session| {
         let found = faults::of_site(session, &args.site, faults::Depth::Whole, now_ms)?;
         match found {
-            Some(told) => Ok((told, faults::of_cluster(session, &args.site)?)),
+            Some(told) => {
+                let cluster = faults::of_cluster(session, &args.site)?;
+                Ok((told, cluster, besides(session, &args.site)?))
+            }
             None => Err(unknown_site(session, &args.site)?),
         }
     })?;
     match common.output {
-        Output::Json => print::json(&told),
-        Output::Text => print_faults(&told, cluster.as_deref()),
+        Output::Json => {
+            print::json(&told);
+            for line in &besides {
+                print::talk(&text::printable(line));
+            }
+        }
+        Output::Text => {
+            for line in &besides {
+                print::data(&text::printable(line));
+            }
+            print_faults(&told, cluster.as_deref());
+        }
     }
     Ok(0)
+}
+
+/// What no report of the site shows: that two machines use its key, and what of its webhooks was not taken in.
+fn besides(session: &Session<'_>, site: &str) -> Result<Vec<String>, StoreError> {
+    let mut lines = Vec::new();
+    if let Some(conflict) = session.open_conflicts()?.get(site) {
+        let sentence = conflict.sentence(site, outhaul_gate::EDITION);
+        lines.push(format!("{site}: CONFLICT: {sentence}"));
+    }
+    if let Some(registered) = session.webhook_site(site)? {
+        lines.extend(outhaul_webhooks::not_taken(session, &registered)?);
+    }
+    Ok(lines)
 }
 
 fn print_faults(told: &SiteFaults, cluster: Option<&str>) {

@@ -14,9 +14,13 @@ pub(crate) struct Args {}
 pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open(common)?;
     let now_ms = time::now_ms();
-    let (reading, by_webhook) = hub.store.read(|session| {
+    let (reading, not_taken) = hub.store.read(|session| {
         let reading = Reading::take(session, now_ms)?;
-        Ok::<_, crate::store::StoreError>((reading, session.webhook_sites()?))
+        let mut not_taken = Vec::new();
+        for site in session.webhook_sites()? {
+            not_taken.extend(outhaul_webhooks::not_taken(session, &site)?);
+        }
+        Ok::<_, crate::store::StoreError>((reading, not_taken))
     })?;
     let view = reading.view(hub.fleet(), now_ms);
     match common.output {
@@ -82,8 +86,8 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                     ));
                 }
             }
-            for line in by_webhook.iter().filter_map(outhaul_webhooks::foreign) {
-                print::talk(&line);
+            for line in &not_taken {
+                print::talk(&text::printable(line));
             }
             requests::talk(&view.pending, view.pending_count);
         }

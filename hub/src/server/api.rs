@@ -328,7 +328,7 @@ async fn requests(
                 EnrolError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
                 _ => StatusCode::UNPROCESSABLE_ENTITY,
             };
-            refused(&shared, status, error.rule(), chain(&error), now_ms).await
+            refused(&shared, status, (error.rule(), None), chain(&error), now_ms).await
         }
     }
 }
@@ -384,7 +384,14 @@ async fn bundles(
         Err(DesiredError::Store(error)) => Err(HubError::from(error).into()),
         Err(error) => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            refused(&shared, status, error.rule(), error.to_string(), now_ms).await
+            refused(
+                &shared,
+                status,
+                (error.rule(), None),
+                error.to_string(),
+                now_ms,
+            )
+            .await
         }
     }
 }

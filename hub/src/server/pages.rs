@@ -259,9 +259,11 @@ async fn site(
             store.read(
                 |session| match SiteView::of(session, &name, before, now_ms)? {
                     Some(view) => {
-                        let registered = session.webhook_site(&name)?;
-                        let foreign = registered.as_ref().and_then(outhaul_webhooks::foreign);
-                        let html = pages::site(&view, foreign.as_deref(), &visitor.shown())?;
+                        let not_taken = match session.webhook_site(&name)? {
+                            Some(site) => outhaul_webhooks::not_taken(session, &site)?,
+                            None => Vec::new(),
+                        };
+                        let html = pages::site(&view, &not_taken, &visitor.shown())?;
                         Ok::<_, HubError>(Ok(html))
                     }
                     None => Ok(Err(session.requests_of(&name)?.len())),

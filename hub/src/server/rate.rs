@@ -12,6 +12,32 @@ use super::problem::Problem;
 /// For how long something counts, in milliseconds.
 const MINUTE_MS: i64 = 60 * 1000;
 
+/// Events of one kind that one site sends by webhook, in one minute.
+const EVENTS_A_MINUTE: usize = 120;
+
+/// How many events one site may send by webhook. Each kind has its own budget: no number of others keeps a failure out.
+#[derive(Debug)]
+pub(super) struct EventRates {
+    /// Failures of objects that the site was registered with.
+    pub(super) failures: Rate,
+    /// What else these objects did.
+    pub(super) registered: Rate,
+    /// Events of other objects, and what is no event.
+    pub(super) others: Rate,
+}
+
+impl EventRates {
+    /// Nothing came yet.
+    pub(super) fn new() -> Self {
+        let rate = |what| Rate::new(EVENTS_A_MINUTE, what);
+        Self {
+            failures: rate("failures of registered objects"),
+            registered: rate("events of registered objects"),
+            others: rate("events of objects that it was not registered with"),
+        }
+    }
+}
+
 /// What one caller may do a number of times a minute.
 #[derive(Debug)]
 pub(super) struct Rate {
@@ -42,12 +68,16 @@ impl Rate {
     }
 
     fn wait(&self, who: &str, wait_ms: i64) -> Problem {
-        let (most, what) = (self.most, self.what);
+        let exceeded = self.exceeded(who);
         Problem::wait(wait_ms, |seconds| {
-            format!(
-                "`{who}` has {most} {what} within a minute, and that is the most: try again in {seconds} seconds"
-            )
+            format!("{exceeded}: try again in {seconds} seconds")
         })
+    }
+
+    /// That a caller did as much as they may.
+    pub(super) fn exceeded(&self, who: &str) -> String {
+        let (most, what) = (self.most, self.what);
+        format!("`{who}` has {most} {what} within a minute, and that is the most")
     }
 
     /// The same, remembered as done under one lock: of requests at once none goes beyond the limit.

@@ -14,15 +14,16 @@ use super::problem::Problem;
 use super::shared::Shared;
 use super::shown::Json;
 
-/// The answer to what was refused, and a bounded note of it.
+/// The answer to what was refused, and a bounded note of it; `site` where it is known who sent it.
 pub(super) async fn refused(
     shared: &Arc<Shared>,
     status: StatusCode,
-    rule: &str,
+    (rule, site): (&str, Option<&str>),
     message: String,
     now_ms: i64,
 ) -> Result<Response, Problem> {
-    shared.refuse(rule, message.clone(), now_ms).await?;
+    let text = message.clone();
+    shared.refuse((rule, site), text, now_ms).await?;
     let answer = ErrorAnswer {
         error: message,
         rule: Some(rule.to_owned()),

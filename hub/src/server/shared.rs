@@ -21,7 +21,7 @@ use super::clock_log::ClockLog;
 use super::door::Door;
 use super::meter::Meter;
 use super::problem::DAMAGED;
-use super::rate::Rate;
+use super::rate::{EventRates, Rate};
 use crate::clock;
 use crate::error::HubError;
 use crate::ingest::Counters;
@@ -48,10 +48,9 @@ const REFUSALS_A_SECOND: u32 = 20;
 /// Logins of one token or person, and answers of gates that one token puts on record, in one minute.
 const LOGINS_A_MINUTE: usize = 20;
 const RECORDED_A_MINUTE: usize = 60;
-/// Explanations that one token sends, outcomes of checks that one states, and events that one site sends by webhook, in one minute.
+/// Explanations that one token sends, and outcomes of checks that one states, in one minute.
 const EXPLAINED_A_MINUTE: usize = 60;
 const CHECKED_A_MINUTE: usize = 60;
-const WEBHOOKS_A_MINUTE: usize = 120;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -88,7 +87,7 @@ pub(super) struct Shared {
     /// Outcomes of checks that each states.
     pub(super) checked: Rate,
     pub(super) webhooks: Webhooks,
-    pub(super) webhook_rate: Rate,
+    pub(super) webhook_rates: EventRates,
     /// One explanation is checked at a time: it takes long, and reports do not wait for it.
     explaining: Arc<Semaphore>,
     refusals: Mutex<(i64, u32)>,
@@ -164,7 +163,7 @@ impl Shared {
             explained: Rate::new(EXPLAINED_A_MINUTE, "explanations"),
             checked: Rate::new(CHECKED_A_MINUTE, "outcomes of checks"),
             webhooks: Webhooks::new(secrets),
-            webhook_rate: Rate::new(WEBHOOKS_A_MINUTE, "events"),
+            webhook_rates: EventRates::new(),
             explaining: Arc::new(Semaphore::new(1)),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
@@ -449,7 +448,7 @@ impl Shared {
     /// Records a refusal, as long as there are few of them: untrusted parties must not keep the store busy.
     pub(super) async fn refuse(
         self: &Arc<Self>,
-        rule: &str,
+        (rule, site): (&str, Option<&str>),
         message: String,
         now_ms: i64,
     ) -> Result<(), HubError> {
@@ -467,7 +466,7 @@ impl Shared {
         let refusal = IngestRefusal {
             at_ms: now_ms,
             source: NETWORK.to_owned(),
-            site: None,
+            site: site.map(str::to_owned),
             rule: rule.to_owned(),
             message,
             times: 1,

@@ -10,7 +10,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{ErrorAnswer, MAX_WEBHOOK_BYTES, WebhookAnswer, path};
-use outhaul_bundle::report::WebhookSender;
+use outhaul_bundle::report::{ObjectStatus, WebhookSender};
 use outhaul_listen::Peer;
 use outhaul_signer::key::SigningKey;
 use outhaul_webhooks::{Claim, WebhookError, parse, proof_header};
@@ -26,6 +26,7 @@ use crate::time;
 /// The rules that what is sent breaks before it is an event.
 const PROOF: &str = "webhook-proof";
 const MALFORMED: &str = "webhook-malformed";
+const RATE: &str = "webhook-rate";
 const NO_PROOF: &str = "no site reports here with this secret: compare the address and the secret with those that `outhaul-hub site \
                         webhook` printed";
 
@@ -69,25 +70,47 @@ pub(super) async fn take(
         proven(&shared, (sender, site), &headers, &bytes).await?
     else {
         let status = StatusCode::UNAUTHORIZED;
-        return refused(&shared, status, PROOF, NO_PROOF.to_owned(), now_ms).await;
+        let text = NO_PROOF.to_owned();
+        return refused(&shared, status, (PROOF, None), text, now_ms).await;
     };
-    shared.webhook_rate.spend(&known.site, now_ms)?;
     let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
-    let event = match parse(sender, &bytes) {
+    let of_site = known.site.clone();
+    let of_site = Some(of_site.as_str());
+    let parsed = parse(sender, &bytes);
+    let rates = &shared.webhook_rates;
+    let rate = match &parsed {
+        Ok(event) if !outhaul_webhooks::is_registered(&known, &event.object) => &rates.others,
+        Ok(event) if event.status == ObjectStatus::Failed => &rates.failures,
+        Ok(_) => &rates.registered,
+        Err(_) => &rates.others,
+    };
+    if let Err(problem) = rate.spend(&known.site, now_ms) {
+        let text = rate.exceeded(&known.site);
+        shared.refuse((RATE, of_site), text, now_ms).await?;
+        return Err(problem);
+    }
+    let event = match parsed {
         Ok(event) => event,
         Err(why) => {
             let text = format!("site `{}`: {why}", known.site);
-            return refused(&shared, unprocessable, MALFORMED, text, now_ms).await;
+            return refused(&shared, unprocessable, (MALFORMED, of_site), text, now_ms).await;
         }
     };
     if let Err(refusal) = outhaul_webhooks::check(&known.site, &event, now_ms) {
         let rule = format!("webhook-{}", refusal.rule);
         let text = format!("site `{}`: {}", known.site, refusal.reason);
-        return refused(&shared, unprocessable, &rule, text, now_ms).await;
+        return refused(&shared, unprocessable, (&rule, of_site), text, now_ms).await;
     }
     if is_revoked {
         let text = format!("site `{0}`: site `{0}` is revoked", known.site);
-        return refused(&shared, unprocessable, "webhook-report", text, now_ms).await;
+        return refused(
+            &shared,
+            unprocessable,
+            ("webhook-report", of_site),
+            text,
+            now_ms,
+        )
+        .await;
     }
     let record = shared.webhooks.records.after(&known, &event, now_ms).await;
     let counted = Arc::clone(&shared);
@@ -118,7 +141,7 @@ pub(super) async fn take(
                 _ => "webhook-registration".to_owned(),
             };
             let text = format!("site `{name}`: {error}");
-            refused(&shared, unprocessable, &rule, text, now_ms).await
+            refused(&shared, unprocessable, (&rule, of_site), text, now_ms).await
         }
     }
 }

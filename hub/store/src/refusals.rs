@@ -4,7 +4,7 @@
 //! are bounded, because anybody who reaches the hub can cause one; what the network sends does not push out what
 //! someone imported.
 
-use super::db::{OptionalExtension as _, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, to_sql};
@@ -142,17 +142,32 @@ impl Session<'_> {
             "SELECT at_ms, source, site, rule, message, times, first_ms FROM refusals
               ORDER BY at_ms DESC, id DESC LIMIT $1",
         )?;
-        let rows = query.query_map(params![at_most], |row| {
-            Ok(IngestRefusal {
-                at_ms: row.get(0)?,
-                source: row.get(1)?,
-                site: row.get(2)?,
-                rule: row.get(3)?,
-                message: row.get(4)?,
-                times: from_sql(row.get(5)?),
-                first_ms: row.get(6)?,
-            })
-        })?;
+        let rows = query.query_map(params![at_most], row_of)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+
+    /// The rows of one site, by rule.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn refusals_of(&self, site: &str) -> Result<Vec<IngestRefusal>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT at_ms, source, site, rule, message, times, first_ms FROM refusals
+              WHERE site = $1 ORDER BY rule, id",
+        )?;
+        let rows = query.query_map(params![site], row_of)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn row_of(row: &Row<'_>) -> Result<IngestRefusal, DbError> {
+    Ok(IngestRefusal {
+        at_ms: row.get(0)?,
+        source: row.get(1)?,
+        site: row.get(2)?,
+        rule: row.get(3)?,
+        message: row.get(4)?,
+        times: from_sql(row.get(5)?),
+        first_ms: row.get(6)?,
+    })
 }

@@ -9,6 +9,7 @@ use outhaul_bundle::report::{
     ClusterEvent, ClusterState, ComplianceStatus, FollowedAssignment, ObjectStatus, StepResult,
     WebhookEvidence, WebhookObject, WebhookSender,
 };
+use outhaul_kit::format_count::format_count;
 
 use crate::event::{WebhookEvent, shortened};
 use crate::record::{Compared, KnownRecord, MAX_ASSIGNMENTS};
@@ -53,7 +54,11 @@ impl Shown {
                 // helm-controller sends events of what it did: of a release that stays as it is there are none.
                 ObjectStatus::Ready if registered.path.is_none() => continue,
                 ObjectStatus::Ready if now_ms.saturating_sub(one.at_ms) > silent_ms => {
-                    let text = format!("no event of it came for {} hours", settings.silence_hours);
+                    let hours = usize::try_from(settings.silence_hours).unwrap_or(usize::MAX);
+                    let text = format!(
+                        "no event of it came for {}",
+                        format_count(hours, "hour", "hours")
+                    );
                     (ClusterState::Stale, text)
                 }
                 ObjectStatus::Ready => continue,

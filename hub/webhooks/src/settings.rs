@@ -94,14 +94,17 @@ impl WebhookSettings {
             WebhookSender::Flux => &["Kustomization", "HelmRelease"],
             WebhookSender::Argocd => &["Application"],
         };
+        let known = match sender {
+            WebhookSender::Flux => "a `Kustomization` or `HelmRelease`",
+            WebhookSender::Argocd => "an `Application`",
+        };
         if self.objects.is_empty() || self.objects.len() > MAX_OBJECTS {
             return Err(format!("a site has 1 to {MAX_OBJECTS} objects"));
         }
         for (at, one) in self.objects.iter().enumerate() {
             let kind = one.name.split('/').next().unwrap_or_default();
             if !kinds.contains(&kind) {
-                let known = kinds.join("` or `");
-                return Err(format!("`{}` is not a `{known}`", one.name));
+                return Err(format!("`{}` is not {known}", one.name));
             }
             if kind == "HelmRelease" && one.path.is_some() {
                 return Err(format!(

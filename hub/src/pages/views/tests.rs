@@ -127,7 +127,7 @@ fn all(store: &mut Store) -> Vec<String> {
         pages.push(
             site(
                 &site_view(store, &name, None).unwrap(),
-                None,
+                &[],
                 &Shown::default(),
             )
             .unwrap(),
@@ -170,7 +170,7 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
     // Keys are new in each run.
     let keys = vec![("[0-9a-f]{64}", "[key]")];
     insta::with_settings!({ filters => keys.clone() }, {
-        insta::assert_snapshot!("site", main_of(&site(&view, None, &Shown::default()).unwrap()));
+        insta::assert_snapshot!("site", main_of(&site(&view, &[], &Shown::default()).unwrap()));
     });
     let gaps: Vec<_> = view
         .timeline
@@ -185,7 +185,7 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
     assert_eq!(gaps, [(3, 3, false), (2, 2, true)]);
     let never = site_view(&mut store, "drone-silent", None).unwrap();
     insta::with_settings!({ filters => keys }, {
-        insta::assert_snapshot!("site-never", main_of(&site(&never, None, &Shown::default()).unwrap()));
+        insta::assert_snapshot!("site-never", main_of(&site(&never, &[], &Shown::default()).unwrap()));
     });
     assert!(site_view(&mut store, "drone", None).is_none());
 }

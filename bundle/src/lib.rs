@@ -50,3 +50,6 @@ pub use read::{BlobSink, BundleReader, ReadError};
 pub use report::Report;
 pub use volume::{Parity, Volume};
 pub use write::{BlobSource, WriteError, write_bundle, write_parity, write_part};
+
+/// The first line of a site's backup: the agent writes it, and whoever is given one by mistake names it.
+pub const SITE_BACKUP_MAGIC: &[u8] = b"outhaul site backup\n";

@@ -112,11 +112,20 @@ pub fn until(text: &str, what: &str, now_ms: i64) -> Result<i64, HubError> {
         .map_err(|problem| usage(problem, &format!("name the time at which {what} ends")))?;
     if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {
         return Err(usage(
-            format!("{what} cannot end {}", time::rfc3339(until_ms)),
+            format!("{what} cannot end {}", typed_end(text, until_ms)),
             "choose a date in the future, within 366 days",
         ));
     }
     Ok(until_ms)
+}
+
+/// A time as it was typed, and the instant that it is: a date lasts until its end.
+pub(crate) fn typed_end(text: &str, at_ms: i64) -> String {
+    let (text, at) = (text.trim(), time::rfc3339(at_ms));
+    match text == at {
+        true => format!("at {at}"),
+        false => format!("with `{text}` ({at})"),
+    }
 }
 
 /// That no site has this name, with the one that was meant most likely.

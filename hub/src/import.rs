@@ -6,7 +6,7 @@
 //! that is refused is named with its reason and does not stop the rest; nothing on a stick is changed
 //! but the acknowledgements. No link on it is followed, and only regular files are opened.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -16,21 +16,23 @@ use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::failure::FailureClass;
 use outhaul_kit::media::{self, Bounds, FileOrFolder, Media};
 use outhaul_kit::text;
-use outhaul_place::PlaceRefused;
 use serde::Serialize;
 
 use crate::desired::{self, DesiredError, RecordedBundle};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
-use crate::ingest::{self, Batch, Complete, Ingested};
+use crate::ingest::{self, Batch, Ingested};
 use crate::materials;
 use crate::state::{Hub, StateError};
-use crate::store::StoreError;
 
+mod acks;
 mod bills;
+mod other_files;
 mod refused;
 mod requests;
 
+pub use acks::{WrittenAcks, write_acks};
+use acks::{refuse_place, write_acks_to};
 pub use refused::RefusedFile;
 use refused::{EMPTY, RefusedBytes};
 
@@ -40,10 +42,6 @@ const BOUNDS: Bounds = Bounds {
     entries: 1_000_000,
     kept: 100_000,
 };
-
-/// What a file is that is none of the four kinds.
-const NO_SORT: &str = "not a bundle, request, report file or bill of materials (`*.outhaul`, `*.request`, `*.reports`, \
-                       `*.cdx.json`)";
 
 /// What became of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -180,7 +178,10 @@ fn refuse_unusable(paths: &[PathBuf]) -> Result<(), HubError> {
         Err(error) => Err((error.to_string(), FailureClass::Environment)),
         Ok(FileOrFolder::Folder(_)) => Ok("a folder, can be read"),
         Ok(FileOrFolder::File(_)) if Sort::of(path).is_some() => Ok("a file, can be read"),
-        Ok(FileOrFolder::File(_)) => Err((NO_SORT.to_owned(), FailureClass::Usage)),
+        Ok(FileOrFolder::File(file)) => {
+            let problem = other_files::problem(path, &file);
+            Err((problem, FailureClass::Usage))
+        }
     };
     let found: Vec<_> = paths.iter().map(|path| (path, looked(path))).collect();
     let unusable = found.iter().filter_map(|(_, one)| one.as_ref().err());
@@ -226,7 +227,10 @@ fn import_place(
         return Ok(());
     }
     match write_acks_to(hub, &folder.media, Some(&sites), now_ms) {
-        Ok(files) => done.acks.extend(files),
+        Ok(written) => {
+            done.acks.extend(written.files);
+            done.acks_problem = (!written.failed.is_empty()).then(|| written.failed.join("; "));
+        }
         // A read-only stick: the reports are in, and that is what matters.
         Err(HubError::File(error)) => done.acks_problem = Some(error.to_string()),
         Err(HubError::State(error @ StateError::Clock { .. })) => {
@@ -237,59 +241,6 @@ fn import_place(
     Ok(())
 }
 
-/// Writes `acks/<site>.acks` below `folder`, for `only` these sites or for all. Returns the files.
-///
-/// # Errors
-/// [`HubError::File`] when the folder cannot be written.
-pub fn write_acks(
-    hub: &mut Hub,
-    folder: &Path,
-    only: Option<&BTreeSet<String>>,
-    now_ms: i64,
-) -> Result<Vec<String>, HubError> {
-    let media = Media::open(folder)?;
-    refuse_place(&media)?;
-    write_acks_to(hub, &media, only, now_ms)
-}
-
-/// Refuses a folder of someone as one that acknowledgements are written into. A link to a stick is one more name of it.
-fn refuse_place(media: &Media) -> Result<(), PlaceRefused> {
-    outhaul_place::refuse_folder(&outhaul_kit::belongs::resolved(media.path()))
-}
-
-fn write_acks_to(
-    hub: &mut Hub,
-    media: &Media,
-    only: Option<&BTreeSet<String>>,
-    now_ms: i64,
-) -> Result<Vec<String>, HubError> {
-    let chains = hub.store.read(|session| {
-        let chains = session.acknowledged()?;
-        let complete = |(site, epoch, number)| Complete::at(session, site, epoch, number);
-        chains
-            .into_iter()
-            .map(complete)
-            .collect::<Result<Vec<_>, StoreError>>()
-    })?;
-    let wanted = |complete: &Complete| only.is_none_or(|only| only.contains(&complete.site));
-    let chains: Vec<_> = chains.into_iter().filter(wanted).collect();
-    let signed = hub.acknowledge(&chains, now_ms)?;
-    let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (complete, ack) in chains.into_iter().zip(signed) {
-        let bytes = files.entry(complete.site).or_default();
-        bytes.extend_from_slice(ack.to_json().trim_ascii());
-        bytes.push(b'\n');
-    }
-    let mut written = Vec::new();
-    for (site, bytes) in files {
-        let path = Path::new("acks").join(format!("{site}.acks"));
-        media.write(&path, &bytes, durable::PUBLIC_MODE)?;
-        written.push(text::path(&media.path().join(path)));
-    }
-    media.sync()?;
-    Ok(written)
-}
-
 fn import_file(
     hub: &mut Hub,
     path: &Path,
@@ -298,13 +249,7 @@ fn import_file(
     now_ms: i64,
 ) -> Result<(), HubError> {
     let Some(sort) = Sort::of(path) else {
-        return Err(HubError::Usage {
-            problem: format!(
-                "`{}` is not a bundle, request, report file or bill of materials",
-                text::path(path)
-            ),
-            help: "expected `*.outhaul`, `*.request`, `*.reports` or `*.cdx.json`, or a folder with some".into(),
-        });
+        return Err(other_files::refusal(path, &file));
     };
     import_one(hub, sort, path, file, done, now_ms).map(drop)
 }

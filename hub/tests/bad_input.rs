@@ -79,6 +79,31 @@ fn each_mistake_has_its_message_and_code() {
         2,
         &["not a bundle, request, report"],
     );
+    // Other files of Outhaul are named, with the program that takes them.
+    for (name, content, says) in [
+        (
+            "b.backup",
+            "outhaul site backup\n{}",
+            [
+                "is a backup of a site",
+                "`outhaul-agent --state DIR restore ",
+            ],
+        ),
+        (
+            "a.kit",
+            r#"{"format":"outhaul.dev/kit/v1"}"#,
+            ["is a kit", "`outhaul-agent enrol "],
+        ),
+        (
+            "slip.txt",
+            "OUTHAUL:ABCD",
+            ["is a slip", "`outhaul-agent import "],
+        ),
+    ] {
+        let file = hub.path(name);
+        fs::write(&file, content).unwrap();
+        fails(&hub, &["import", file.to_str().unwrap()], 2, &says);
+    }
     fails(
         &hub,
         &["site", "add", "nobody"],

@@ -176,7 +176,11 @@ fn a_deferred_site_is_not_waited_for_and_its_failure_closes_all_the_same() {
         "--reason",
         "r",
     ]);
-    assert_eq!(code(&early), 2);
+    let said = stderr(&early);
+    assert!(
+        code(&early) == 2 && said.contains("cannot end with `2020-01-01` (2020-01-02T00:00:00Z)"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -194,6 +198,16 @@ fn soak_counts_from_the_first_report_of_the_unbroken_run() {
             .unwrap()
             .starts_with("it is met at "),
         "{found}"
+    );
+    // No report and no excuse opens it: the help is what the rule needs.
+    assert_eq!(
+        found["needs"],
+        "1 site reported healthy for 1 hour without a break"
+    );
+    let said = stderr(&hub.run(&["gate", "--environment", "dev", "--commit", NEW]));
+    assert!(
+        said.contains("help: rule soak: it is met at ") && !said.contains("import the missing"),
+        "{said}"
     );
     // As if the hub had received it two hours ago.
     let age = |hours: i64| {
@@ -397,6 +411,13 @@ fn a_revoked_sites_lines_are_one_row_with_a_count_everywhere() {
         "{csv}"
     );
     assert_eq!(get(&server, "/api/v1/sites?format=xml", "").0, 400);
+    let csv = get(&server, "/api/v1/refusals?format=csv&limit=1", "").1;
+    assert!(
+        csv.starts_with("at_ms,source,site,rule,message,times,first_ms\r\n")
+            && csv.contains(",http,drone-1,revoked,site `drone-1` is revoked,106,")
+            && csv.lines().count() == 2,
+        "{csv}"
+    );
 }
 
 #[test]

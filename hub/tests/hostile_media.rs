@@ -75,6 +75,43 @@ fn acknowledgements_are_not_written_through_links() {
 }
 
 #[test]
+fn attack_what_is_planted_for_one_site_keeps_no_other_from_its_acknowledgements() {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    hub.init(&centre.root());
+    let stick = hub.path("stick");
+    fs::create_dir_all(stick.join("reports")).unwrap();
+    for name in ["drone-1", "drone-2"] {
+        let mut site = centre.site(name, &centre.stream("dev", "drone"));
+        fs::write(hub.path("r.request"), site.request()).unwrap();
+        hub.add(&hub.path("r.request"), &site);
+        let file = stick.join("reports").join(format!("{name}.reports"));
+        fs::write(file, site.started()).unwrap();
+    }
+    fs::create_dir(hub.path("outside")).unwrap();
+    fs::write(hub.path("outside/file"), "kept").unwrap();
+    fs::create_dir(stick.join("acks")).unwrap();
+    let planted = stick.join("acks/drone-1.acks");
+    symlink(hub.path("outside/file"), &planted).unwrap();
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    assert_reports(&output, 3, &["not acknowledged", "drone-1.acks"]);
+    let of_later = stick.join("acks/drone-2.acks");
+    assert!(fs::metadata(&of_later).unwrap().len() > 100);
+    fs::remove_file(&of_later).unwrap();
+    let output = hub.run(&["acks", stick.to_str().unwrap()]);
+    assert_reports(
+        &output,
+        3,
+        &["error: not written: ", "drone-1.acks", "Wrote 1 file."],
+    );
+    assert!(fs::metadata(&of_later).unwrap().len() > 100);
+    assert_untouched(&hub);
+    fs::remove_file(&planted).unwrap();
+    let written = hub.json(&["acks", stick.to_str().unwrap()]);
+    assert_eq!(written["acks"].as_array().unwrap().len(), 2, "{written}");
+}
+
+#[test]
 fn reports_in_a_folder_of_somebody_are_taken_in_and_nothing_is_written_there() {
     for (marker, whose) in [
         ("agent.db", "the state folder of a site"),

@@ -82,6 +82,34 @@ fn a_registration_that_is_refused_leaves_the_one_before() {
         assert_eq!(code(&refused), expected, "{}", stderr(&refused));
         assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
     }
+    // With `--replace`, a name that is not registered is no new site.
+    let words = [
+        "site",
+        "webhook",
+        "store-8",
+        "--sender",
+        "flux",
+        "--environment",
+        "dev",
+        "--replace",
+    ];
+    let at = [
+        "--cluster-type",
+        "drone",
+        "--repository",
+        "https://git.example/platform",
+    ];
+    let of = ["--record", &record, "--object", &object];
+    let refused = hub.run(&[&words[..], &at, &of].concat());
+    let said = stderr(&refused);
+    assert!(
+        code(&refused) == 2
+            && said.contains("no site `store-8` is registered")
+            && said.contains("did you mean `store-7`?")
+            && said.contains("nothing was changed"),
+        "{said}"
+    );
+    assert_eq!(hub.json(&["sites"]).as_array().unwrap().len(), 1);
     for (repository, says) in [
         ("r", "is not the address of a repository"),
         ("https://git.example/", "is not the address of a repository"),

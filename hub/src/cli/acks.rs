@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::failure::FailureClass;
+use outhaul_kit::text;
 use serde_json::json;
 
 use super::{Common, Output, print};
@@ -21,9 +23,10 @@ pub(crate) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = print::open_signing(common)?;
-    let files = import::write_acks(&mut hub, &args.folder, None, time::now_ms())?;
+    let written = import::write_acks(&mut hub, &args.folder, None, time::now_ms())?;
+    let import::WrittenAcks { files, failed } = written;
     match common.output {
-        Output::Json => print::json(&json!({ "acks": files })),
+        Output::Json => print::json(&json!({ "acks": files, "failed": failed })),
         Output::Text => {
             for file in &files {
                 print::data(file);
@@ -34,5 +37,14 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             ));
         }
     }
-    Ok(0)
+    for problem in &failed {
+        print::talk(&format!("error: not written: {}", text::printable(problem)));
+    }
+    if failed.is_empty() {
+        return Ok(0);
+    }
+    print::talk(
+        "help: remove what lies there and write the acknowledgements again; these sites keep their reports until then",
+    );
+    Ok(FailureClass::Environment.code())
 }

@@ -244,7 +244,7 @@ fn expiry(text: &str, now_ms: i64) -> Result<Option<i64>, HubError> {
     let end = time::parse(text, now_ms).map_err(problem)?;
     let longest = now_ms + 10 * 366 * DAY_MS;
     if end <= now_ms || end > longest {
-        let text = format!("a token cannot end {}", time::rfc3339(end));
+        let text = format!("a token cannot end {}", crate::acting::typed_end(text, end));
         return Err(problem(text));
     }
     Ok(Some(end))

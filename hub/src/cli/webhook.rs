@@ -61,7 +61,7 @@ pub(super) struct Args {
     /// For how long nothing may come of one object while others report
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     silence: u32,
-    /// Give a registered site a new secret; an agent that reported for it until now reports no more
+    /// Give a site that is registered a new secret, and refuse a name that is not; an agent that reported for it until now reports no more
     #[arg(long)]
     replace: bool,
 }
@@ -111,6 +111,12 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                        changed"
                     .to_owned(),
             },
+            RegisterError::Unknown { ref near, .. } => {
+                let meant = near.as_ref().map(|near| format!("did you mean `{near}`? "));
+                let meant = meant.unwrap_or_default();
+                let help = format!("{meant}leave `--replace` out to register a new site; nothing was changed");
+                usage(error.to_string(), &help)
+            }
             other => usage(other.to_string(), "nothing was changed"),
         })?;
         let detail = format!("`{}` of {environment}/{cluster_type}, by {}", args.site, args.sender);

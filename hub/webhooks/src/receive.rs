@@ -113,7 +113,8 @@ pub fn receive(
     }
     let change = shown.take(&settings, event, now_ms);
     if change == Change::Known {
-        let text = "this event, or a later one of the object, was taken already";
+        let text =
+            "this event, or a later one of the object, is on record already: it changes nothing";
         return Ok(Received {
             answer: answer(WebhookOutcome::Known, None, text),
             ingested: None,

@@ -106,13 +106,21 @@ pub fn fetch(settings: &WebhookSettings, commit: &str) -> Result<KnownRecord, St
     let client = client(settings)?;
     let address = settings.record_of(commit);
     let answer = client.request(Method::GET, &address).send();
-    let answer = answer.map_err(|error| format!("{address}: {}", error.problem()))?;
+    let answer = answer.map_err(|error| format!("{address}: {}", plain(&error.problem())))?;
     if answer.status() != 200 {
         return Err(format!("{address}: answered {}", answer.status_text()));
     }
     let bytes = answer.bytes(MAX_RECORD_BYTES);
-    let bytes = bytes.map_err(|error| format!("{address}: {}", error.problem()))?;
+    let bytes = bytes.map_err(|error| format!("{address}: {}", plain(&error.problem())))?;
     read(settings, commit, &bytes).map_err(|problem| format!("{address} {problem}"))
+}
+
+/// A problem of the client, whose word for a time limit names its setting.
+fn plain(problem: &str) -> String {
+    match problem.starts_with("timeout: ") {
+        true => format!("no whole answer within {} seconds", WHOLE.as_secs()),
+        false => problem.to_owned(),
+    }
 }
 
 /// What fetches records. It reads the certificate authority that the settings name, so that a file that is none is an error here.

@@ -6,6 +6,7 @@
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::WebhookSender;
+use outhaul_kit::suggest::nearest;
 use outhaul_signer::enrol::new_token;
 use outhaul_signer::key::KeyError;
 use outhaul_signer::webhook::WebhookSecrets;
@@ -37,6 +38,14 @@ pub enum RegisterError {
         /// The site.
         site: String,
     },
+    /// It is to be replaced, and is not registered.
+    #[error("no site `{site}` is registered: there is nothing to replace")]
+    Unknown {
+        /// The site.
+        site: String,
+        /// The registered name that was meant most likely.
+        near: Option<String>,
+    },
     /// A setting is out of its bounds.
     #[error("{problem}")]
     Setting {
@@ -51,7 +60,7 @@ pub enum RegisterError {
     Store(#[from] StoreError),
 }
 
-/// Registers `site`, and returns its secret. With `replace` also one that is registered: what signed its reports until then, an agent or
+/// Registers `site`, and returns its secret. With `replace` one that is registered, and no other: what signed its reports until then, an agent or
 /// an earlier secret, signs none from then on.
 ///
 /// # Errors
@@ -74,6 +83,12 @@ pub fn register(
     if known.is_some() && !replace {
         let site = site.to_string();
         return Err(RegisterError::Known { site });
+    }
+    // A mistyped name would be one more site that a gate waits for, and the meant one would keep its secret.
+    if known.is_none() && replace {
+        let near = nearest(site.as_str(), &session.site_names()?).map(str::to_owned);
+        let site = site.to_string();
+        return Err(RegisterError::Unknown { site, near });
     }
     let salt = new_token()?;
     let secret = registrar

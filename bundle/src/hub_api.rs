@@ -335,13 +335,9 @@ impl Evidence {
             0 => "no known bundle,".to_owned(),
             number => format!("bundle {number}"),
         };
-        let mut text = format!(
-            "`{}` report {} ({}): {shown} {}",
-            self.site,
-            self.report,
-            short(&self.digest),
-            self.state
-        );
+        let (site, report, digest) = (&self.site, self.report, short(&self.digest));
+        let state = &self.state;
+        let mut text = format!("`{site}` report {report} ({digest}): {shown} {state}");
         if let Some(sender) = &self.webhook {
             text.push_str(&format!(", by webhook of {sender} alone"));
         }

@@ -69,7 +69,7 @@ pub fn standings<E: From<CopyError>>(
     Ok(standings)
 }
 
-/// Plans a copy of each of `bundles` that `audience` needs, in parts where `is_cut`. Files that were named as earlier bundles are verified by
+/// Plans a copy of each of `bundles` that `audience` needs. Files that were named as earlier bundles are verified by
 /// the fleet's keys, at `now`.
 ///
 /// # Errors
@@ -78,7 +78,6 @@ pub fn planned(
     fleet: &Fleet,
     bundles: Vec<KeptBundle>,
     audience: Audience<'_>,
-    is_cut: bool,
     now: Timestamp,
 ) -> Result<Planned, CopyError> {
     let root = fleet.root_bytes()?;
@@ -95,7 +94,7 @@ pub fn planned(
                 Some(standing) => reported(fleet, &bundle, standing, trust, &mut unknown),
             },
         };
-        copies.push(plan(bundle, bases, is_cut));
+        copies.push(plan(bundle, bases));
     }
     Ok(Planned { copies, unknown })
 }

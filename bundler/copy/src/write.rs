@@ -4,6 +4,8 @@
 //! and all of it at the end. A bundle that the fleet has lost or that was changed there stops none of the others. Each file is written beside
 //! its place, read back and renamed; what is there already and whole is left as it is. It prints nothing.
 
+use std::path::Path;
+
 use outhaul_kit::interrupt;
 use outhaul_kit::media::Media;
 use outhaul_ship::deliver::DeliverError;
@@ -45,8 +47,8 @@ pub struct Written {
     pub lost: Vec<CopyError>,
 }
 
-/// Writes `copies` to `media`: parts as `cut` says, patches as `patching` says. `each` gets what came of each. The caller holds
-/// [`interrupt::parts`] until it has said what was written, so that an interruption names the finished files until then.
+/// Writes `copies` to `media`: whole bundles in parts where there is a `cut`, patches as `patching` says. `each` gets what came of each.
+/// The caller holds [`interrupt::parts`] until it has said what was written, so that an interruption names the finished files until then.
 ///
 /// # Errors
 /// [`CopyError`]: the files that `each` got are whole, and stay.
@@ -62,11 +64,18 @@ pub fn write(
     }
     let mut written = Written::default();
     for PlannedCopy { bundle, step } in copies {
-        if let CopyStep::UpToDate = step {
-            each(Progress::UpToDate(bundle));
-            continue;
-        }
-        let files = match one(bundle, step, media, cut, patching) {
+        let folder = media.path();
+        let files = match step {
+            CopyStep::UpToDate => {
+                each(Progress::UpToDate(bundle));
+                continue;
+            }
+            CopyStep::Since(bases) => {
+                since::copy(bundle, folder, bases, patching).map(|one| vec![one])
+            }
+            CopyStep::Whole => whole(bundle, folder, cut),
+        };
+        let files = match files {
             // The others are none the worse for it.
             Err(error) if error.is_of_the_fleets_copy() => {
                 written.lost.push(error);
@@ -97,22 +106,15 @@ pub fn write(
     Ok(written)
 }
 
-/// The files of one bundle.
-fn one(
+/// All of a bundle, in one file or cut.
+fn whole(
     bundle: &KeptBundle,
-    step: &CopyStep,
-    media: &Media,
+    folder: &Path,
     cut: Option<Cut<'_>>,
-    patching: Patching,
 ) -> Result<Vec<(Copied, Option<LeftOut>)>, CopyError> {
-    let folder = media.path();
-    let copied = match (step, cut) {
-        (CopyStep::UpToDate, _) => Vec::new(),
-        (CopyStep::Since(bases), _) => {
-            return Ok(vec![since::copy(bundle, folder, bases, patching)?]);
-        }
-        (CopyStep::Parts, Some(cut)) => volumes::copy(bundle, folder, cut)?,
-        (CopyStep::Parts, None) | (CopyStep::Whole, _) => vec![bundle.copy(folder)?],
+    let copied = match cut {
+        Some(cut) => volumes::copy(bundle, folder, cut)?,
+        None => vec![bundle.copy(folder)?],
     };
     Ok(copied.into_iter().map(|copied| (copied, None)).collect())
 }

@@ -129,7 +129,7 @@ impl Args {
         )]
         let now = jiff::Timestamp::now();
         let cut = self.cut();
-        let planned = audience::planned(&fleet, bundles, audience, cut.is_some(), now)?;
+        let planned = audience::planned(&fleet, bundles, audience, now)?;
         for (stream, why) in &planned.unknown {
             say(&format!("{stream}: {why}: the whole bundle is copied"));
         }

@@ -238,7 +238,7 @@ pub enum CopyError {
 
 impl CopyError {
     /// Whether it is about what the fleet keeps of one stream, and not about the medium or what was asked for.
-    pub fn is_of_the_fleets_copy(&self) -> bool {
+    pub(crate) fn is_of_the_fleets_copy(&self) -> bool {
         matches!(self, Self::Changed { .. } | Self::Read { .. })
     }
 }

@@ -110,7 +110,7 @@ impl LeftOut {
 ///
 /// # Errors
 /// [`CopyError`] for an earlier bundle of which it is not known what it has.
-pub fn bases(
+pub(crate) fn bases(
     fleet: &Fleet,
     bundle: &KeptBundle,
     earlier: &[Earlier],
@@ -136,7 +136,7 @@ pub fn bases(
 ///
 /// # Errors
 /// [`CopyError`] when it cannot be read.
-pub fn sealed_for(bundle: &KeptBundle) -> Result<Option<BTreeMap<Name, Name>>, CopyError> {
+pub(crate) fn sealed_for(bundle: &KeptBundle) -> Result<Option<BTreeMap<Name, Name>>, CopyError> {
     let index = open(bundle)?.index;
     let mut sealed = index.blobs.into_iter().filter_map(|blob| blob.sealed);
     Ok(sealed.next().map(|sealed| sealed.recipients))
@@ -147,7 +147,7 @@ pub fn sealed_for(bundle: &KeptBundle) -> Result<Option<BTreeMap<Name, Name>>, C
 ///
 /// # Errors
 /// [`CopyError`]
-pub fn copy(
+pub(crate) fn copy(
     bundle: &KeptBundle,
     folder: &Path,
     bases: &[Has],

@@ -112,7 +112,7 @@ fn write_all(
 ///
 /// # Errors
 /// [`CopyError::Cut`] of the first that cannot be, or [`CopyError`] of one that cannot be read.
-pub fn check<'b>(
+pub(crate) fn check<'b>(
     bundles: impl Iterator<Item = &'b KeptBundle>,
     cut: Cut<'_>,
 ) -> Result<(), CopyError> {
@@ -171,7 +171,11 @@ pub(super) fn open(bundle: &KeptBundle) -> Result<ReadableBundle, CopyError> {
 ///
 /// # Errors
 /// [`CopyError`]; parts that were written before are whole and stay.
-pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copied>, CopyError> {
+pub(crate) fn copy(
+    bundle: &KeptBundle,
+    folder: &Path,
+    cut: Cut<'_>,
+) -> Result<Vec<Copied>, CopyError> {
     bundle.check()?;
     let is_small = |found: std::fs::Metadata| found.len() <= cut.max_bytes;
     if may_be_whole(cut) && std::fs::metadata(bundle.path()).is_ok_and(is_small) {

@@ -88,10 +88,10 @@ pub struct Args {
     #[arg(long, requires = "sites", conflicts_with = "reports")]
     ask_hub: bool,
     /// The hub that is asked; `--ask-hub` needs it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", requires = "ask_hub")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
-    #[arg(long, value_name = "FILE", value_parser = crate::cli::registries::authority_file())]
+    #[arg(long, value_name = "FILE", requires = "ask_hub", value_parser = crate::cli::registries::authority_file())]
     hub_ca: Option<PathBuf>,
     /// Do not make patches: copy changed content whole, for agents that do not support patches
     #[arg(long, conflicts_with = "volume_size")]
@@ -410,6 +410,12 @@ mod tests {
             "--part 1",
             "--volume-size 1M --parity-part 1",
             "--reports r",
+            "--for press-1 --hub https://hub.example",
+            concat!(
+                "--for press-1 --hub-ca ",
+                env!("CARGO_MANIFEST_DIR"),
+                "/registry/testdata/authority.pem"
+            ),
         ] {
             let missing = Err(clap::error::ErrorKind::MissingRequiredArgument);
             assert_eq!(parsed(lonely), missing, "{lonely}");

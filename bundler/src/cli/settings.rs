@@ -158,7 +158,6 @@ pub(super) fn completed(
         return nothing();
     };
     let (leaf, matches) = leaf(&command, &matches);
-    unasked_hub(leaf, matches)?;
     let taken: Vec<_> = Setting::ALL
         .into_iter()
         .filter(|setting| takes(leaf, matches, *setting))
@@ -209,21 +208,6 @@ pub(super) fn completed(
     let end = all.iter().position(|arg| arg == "--").unwrap_or(all.len());
     all.splice(end..end, added);
     Ok((all, lines))
-}
-
-/// A hub that was typed for `copy` and would not be asked: one of the environment or a project file is there for other commands.
-fn unasked_hub(leaf: &Command, matches: &ArgMatches) -> Result<(), Failure> {
-    let option = ["hub", "hub_ca"].into_iter().find(|id| typed(matches, id));
-    let Some(option) = option.filter(|_| leaf.get_name() == "copy" && !typed(matches, "ask_hub"))
-    else {
-        return Ok(());
-    };
-    let text = format!(
-        "`--{}` was given, and no hub is asked",
-        option.replace('_', "-")
-    );
-    Err(Failure::say(failure::USAGE, text)
-        .help("add `--ask-hub`, and the hub is asked for the reports of the sites"))
 }
 
 /// What of a file that nobody agreed to would have been used, and the ways out.

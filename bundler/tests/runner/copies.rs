@@ -105,7 +105,11 @@ fn a_hub_that_was_typed_and_would_not_be_asked_is_refused() {
         ];
         let seen = fleet.fixture.run_only(&[&command[..], &typed].concat());
         assert!(seen.starts_with("exit code 2"), "{seen}");
-        assert!(seen.contains("add `--ask-hub`"), "{seen}");
+        let missing = "required arguments were not provided";
+        assert!(
+            seen.contains(missing) && seen.contains("  --ask-hub"),
+            "{seen}"
+        );
     }
 }
 

@@ -47,7 +47,11 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
         seen.stdout
     );
     let seen = copy(&fixture, "plain", 2, &["--hub", "http://127.0.0.1:9"]);
-    assert!(seen.contains("add `--ask-hub`"), "{seen}");
+    let missing = "required arguments were not provided";
+    assert!(
+        seen.contains(missing) && seen.contains("  --ask-hub"),
+        "{seen}"
+    );
     // A hub that wants a token, and one that is not there: nothing is written.
     drop(hub);
     let closed = fixture.serve_closed();

@@ -200,20 +200,25 @@ fn lose(plane: &mut ControlPlane, (name, workspace): (&str, &str), finding: &Dia
     lost.findings.push(finding.clone());
 }
 
+/// The code of findings about promotion policies that lie where none is read.
+pub const MISPLACED_POLICY: &str = "misplaced-policy";
+
+/// The message about `policy` in a folder where no policy is read, for whoever finds it there: who reads the folder for other objects, and who
+/// looks for such policies alone. Findings with one code and message are about the same.
+pub fn not_beside(policy: &str) -> String {
+    format!("{policy} does not lie beside the environments: it has no effect")
+}
+
 /// An environment must not be able to loosen the rule that lets it be entered. Those that count are not read as objects of one.
 fn misplaced(name: &str, location: &Location, by: &ObjectOrigin) -> Diagnostic {
-    let place = match by {
-        ObjectOrigin::Environment => "is an environment's own",
-        ObjectOrigin::Base | ObjectOrigin::Registration { .. } => {
-            "does not lie beside the environments"
+    let policy = format!("promotion policy `{name}`");
+    let message = match by {
+        ObjectOrigin::Environment => {
+            format!("{policy} is an environment's own: it has no effect")
         }
+        ObjectOrigin::Base | ObjectOrigin::Registration { .. } => not_beside(&policy),
     };
-    Diagnostic::warning(
-        "misplaced-policy",
-        format!("promotion policy `{name}` {place}: it has no effect"),
-    )
-    .at(location)
-    .help("move it to `.environments/` on the control plane's main branch, beside the environments")
+    Diagnostic::warning(MISPLACED_POLICY, message).at(location).help("move it to `.environments/` on the control plane's main branch, beside the environments")
 }
 
 /// Two policies would leave it to chance which one counts.

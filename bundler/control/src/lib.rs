@@ -13,6 +13,6 @@ pub mod schema;
 pub mod selector;
 pub mod yaml;
 
-pub use assemble::{FoundObject, ObjectOrigin, RawObjects, assemble};
+pub use assemble::{FoundObject, MISPLACED_POLICY, ObjectOrigin, RawObjects, assemble, not_beside};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use model::ControlPlane;

@@ -14,11 +14,10 @@ use super::{Chain, ENVIRONMENTS, Link, PromoteError, open_environment, refuse};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::PromotionPolicy;
+use outhaul_control::{MISPLACED_POLICY, not_beside};
 use outhaul_git::source::ignore::Ignore;
 use outhaul_git::source::{OpenedSource, SourceError, TreeLimits};
 
-/// The code of these findings, which the loader has for those that it reads, too.
-const CODE: &str = "misplaced-policy";
 const KIND: &str = "PromotionPolicy";
 
 /// What a branch is for.
@@ -140,8 +139,8 @@ pub(super) fn not_looked_at(error: &PromoteError) -> Diagnostic {
         "whether promotion policies lie where none is read is not known: {}",
         error_chain(error)
     );
-    Diagnostic::error(CODE, message)
-        .help("see that each file of the branch that lists the environments can be read, or list it in `.sourceignore`")
+    Diagnostic::error(MISPLACED_POLICY, message)
+        .help("see that each file of the branch that lists the environments can be read; one outside `.environments/` can be listed in `.sourceignore`")
 }
 
 /// An error for each promotion policy of the branch that is not read.
@@ -237,7 +236,7 @@ fn written(text: &str) -> Option<usize> {
 fn finding(what: &str, at: &Location, reason: Reason) -> Diagnostic {
     let (message, help) = match reason {
         Reason::Folder => (
-            format!("{what} does not lie beside the environments: it has no effect"),
+            not_beside(what),
             format!(
                 "move it to `{ENVIRONMENTS}/` on the control plane's main branch, beside the environments; where it is no policy of this \
                  control plane, list the file in `.sourceignore`"
@@ -256,7 +255,9 @@ fn finding(what: &str, at: &Location, reason: Reason) -> Diagnostic {
             ),
         ),
     };
-    Diagnostic::error(CODE, message).at(at).help(help)
+    Diagnostic::error(MISPLACED_POLICY, message)
+        .at(at)
+        .help(help)
 }
 
 #[cfg(test)]

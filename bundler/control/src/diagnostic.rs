@@ -184,6 +184,15 @@ impl Diagnostic {
         self
     }
 
+    /// The same finding with its place, where that is known.
+    #[must_use]
+    pub fn at_any(mut self, location: Option<&Location>) -> Self {
+        if let Some(location) = location {
+            self = self.at(location);
+        }
+        self
+    }
+
     /// The same finding, where what stands at its place is a secret: it is named by line and column alone.
     #[must_use]
     pub fn concealed(mut self) -> Self {

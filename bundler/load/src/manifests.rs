@@ -164,11 +164,8 @@ impl<'a> Manifests<'a> {
             "`{target}` runs the playbook `{missing}` of its manifests, and `{folder}` of `{repo}` does not have it"
         );
         let at = self.platform.control_plane.targets.get(target);
-        let finding = playbooks::missing(message);
-        Some(match at {
-            Some(target) => finding.at(target.storage_at.as_ref().unwrap_or(&target.location)),
-            None => finding,
-        })
+        let at = at.map(|target| target.storage_at.as_ref().unwrap_or(&target.location));
+        Some(playbooks::missing(message).at_any(at))
     }
 
     /// Files of the workload that no agent can put into the `Bundle` of Rancher Fleet which it is rendered to; `None` as well when they

@@ -98,10 +98,7 @@ fn ungated_path(
         "set the path to `{their_path}`; if another path is meant, promote it once with `outhaul promote --to {environment} \
          --override-gate REASON --override-by NAME`"
     ));
-    Some(match plane.base_repos.get(MAIN) {
-        Some(base) => finding.at(&base.location),
-        None => finding,
-    })
+    Some(finding.at_any(plane.base_repos.get(MAIN).map(|base| &base.location)))
 }
 
 /// A warning that no promotion brought the base to where it is.
@@ -139,9 +136,7 @@ fn gate_gone(environment: &str, plane: &ControlPlane, former: &FormerGate) -> Di
         former.how()
     );
     let finding = Diagnostic::warning("gate-gone", message);
-    let finding = match plane.base_repos.get(MAIN) {
-        Some(base) => finding.at(&base.location),
-        None => finding,
-    };
+    let base = plane.base_repos.get(MAIN);
+    let finding = finding.at_any(base.map(|base| &base.location));
     finding.help("put the environment before it back into `.environments/` of the control plane")
 }

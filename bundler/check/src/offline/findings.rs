@@ -39,11 +39,7 @@ pub(super) fn badly_asked(
         "no bundle can bring the chart `{chart}` of `{}`: {problem}",
         without_secrets(url)
     );
-    let finding = Diagnostic::error("not-collected", message);
-    let finding = match at {
-        Some(at) => finding.at(at),
-        None => finding,
-    };
+    let finding = Diagnostic::error("not-collected", message).at_any(at);
     Some(finding.help(help))
 }
 
@@ -72,11 +68,7 @@ pub(super) fn badly_named(
         "not-collected",
         format!("no bundle can bring an image: {message}"),
     );
-    let finding = match at {
-        Some(at) => finding.at(at),
-        None => finding,
-    };
-    Some(finding.help(&help))
+    Some(finding.at_any(at).help(&help))
 }
 
 pub(super) fn gap_finding((gap, is_certain): &(Gap, bool)) -> Diagnostic {

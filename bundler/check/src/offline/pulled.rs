@@ -64,11 +64,7 @@ impl PulledAt {
             shown_image(image)
         );
         let finding = Diagnostic::note("pulled-at-each-start", message);
-        let finding = match &self.at {
-            Some(at) => finding.at(at),
-            None => finding,
-        };
-        finding.help("write `imagePullPolicy: IfNotPresent`, above all where the agent brings images into containerd itself")
+        finding.at_any(self.at.as_ref()).help("write `imagePullPolicy: IfNotPresent`, above all where the agent brings images into containerd itself")
     }
 
     fn container(&self) -> String {

@@ -216,14 +216,8 @@ fn keys_without_text(composed: &Composed) -> Vec<Diagnostic> {
             "`{key}` has a key that is null, infinite or no number: no schema can check it"
         );
         let finding = Diagnostic::error("schema", message).help("put the key into quotes");
-        match composed
-            .provenance
-            .get(key)
-            .and_then(super::Provenance::location)
-        {
-            Some(place) => finding.at(place),
-            None => finding,
-        }
+        let provenance = composed.provenance.get(key);
+        finding.at_any(provenance.and_then(super::Provenance::location))
     };
     let with_one = map.iter().filter(|(_, value)| has_one(value));
     with_one.map(finding).collect()

@@ -22,11 +22,7 @@ impl Collector<'_> {
     pub fn uncertain(&self) -> Diagnostics {
         let finding = |(message, at): (&String, &Option<Location>)| {
             let finding = Diagnostic::warning("chart-images-unknown", message.clone());
-            let finding = match at {
-                Some(at) => finding.at(at),
-                None => finding,
-            };
-            finding.help(
+            finding.at_any(at.as_ref()).help(
                 "see that what travels is what the chart needs (`outhaul bundle --estimate` lists it); an image that is \
                  missing is named in the release's `values`, or in a manifest of the workload",
             )

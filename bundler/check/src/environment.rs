@@ -12,7 +12,7 @@ use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery::statements;
-use outhaul_promote::warnings;
+use outhaul_promote::{WrittenChain, warnings};
 use outhaul_ship::collect::signers;
 
 use crate::{offline, payloads, unpromoted, unused};
@@ -71,10 +71,12 @@ pub fn environment(
             let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
             let looked_at = offline::looked_at(&platform, None);
             findings.append(looked_at.findings);
-            chain_problems(request, &mut findings);
-            findings.append(outhaul_promote::unknown_parts(request, plane));
-            let snapshot = &platform.rendering.snapshot;
-            findings.append(warnings::of(request, plane, snapshot));
+            if let Some(chain) = WrittenChain::read(request) {
+                chain_problems(&chain, &mut findings);
+                findings.append(chain.unknown_parts(plane));
+                let snapshot = &platform.rendering.snapshot;
+                findings.append(warnings::of(chain, plane, snapshot));
+            }
             findings.append(signers(plane, now));
             findings.sort();
             CheckedEnvironment {
@@ -94,7 +96,9 @@ pub fn environment(
         Err(mut findings) => {
             let (plane, _, _) = outhaul_load::load_partly(request);
             local(&plane, mode, &mut findings);
-            chain_problems(request, &mut findings);
+            if let Some(chain) = WrittenChain::read(request) {
+                chain_problems(&chain, &mut findings);
+            }
             findings.append(signers(&plane, now));
             findings.append(statements::to_come(&plane, now.as_millisecond()));
             findings.sort();
@@ -116,8 +120,8 @@ pub fn environment(
 }
 
 /// Adds what is wrong with the promotion chain. A finding of the loader about the same is left out.
-fn chain_problems(request: &LoadRequest, findings: &mut Diagnostics) {
-    let found = outhaul_promote::problems(request);
+fn chain_problems(chain: &WrittenChain<'_>, findings: &mut Diagnostics) {
+    let found = chain.problems();
     let known = |one: &Diagnostic| {
         let same = |other: &Diagnostic| (other.code, &other.message) == (one.code, &one.message);
         found.iter().any(same)

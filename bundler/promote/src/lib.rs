@@ -50,7 +50,7 @@ pub use hub::{GateError, GateRule, HubConnection, check_commit};
 use moved::BaseFile;
 use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
-pub use problems::{problems, unknown_parts};
+pub use problems::WrittenChain;
 pub use promotion::{Promoted, Promotion, StepMove};
 use record::{Basis, Recorded};
 use unread_policies::BranchUse;
@@ -109,7 +109,17 @@ impl<'a> Chain<'a> {
         let mut sources = sources;
         sources.insert_given(url);
         let opened = open(url, branch.as_deref(), &sources, cache)?;
-        let (environments, policies) = listed(&opened)?;
+        let listed = listed(&opened)?;
+        Self::of_listed((url, branch), (sources, cache), opened, listed)
+    }
+
+    /// The chain of what `opened` was found to list.
+    fn of_listed(
+        (url, branch): (&'a str, Option<String>),
+        (sources, cache): (SourceMap, &'a Cache),
+        opened: OpenedSource,
+        (environments, policies): ListedObjects,
+    ) -> Result<Self, PromoteError> {
         policy::contradictions(&policies)?;
         refuse(problems::unknown_in(&policies, &environments))?;
         let order = PromotionOrder::of(&environments, &policies);
@@ -372,10 +382,11 @@ fn refuse(findings: Diagnostics) -> Result<(), PromoteError> {
     }
 }
 
-/// The environments that a control plane lists, and the promotion policies beside them.
-fn listed(
-    opened: &OpenedSource,
-) -> Result<(BTreeMap<String, Environment>, Vec<PromotionPolicy>), PromoteError> {
+/// The environments that a control plane lists, by name, and the promotion policies beside them.
+type ListedObjects = (BTreeMap<String, Environment>, Vec<PromotionPolicy>);
+
+/// Reads them.
+fn listed(opened: &OpenedSource) -> Result<ListedObjects, PromoteError> {
     let mut environments: BTreeMap<String, Environment> = BTreeMap::new();
     let mut policies = Vec::new();
     let mut findings = Diagnostics::new();

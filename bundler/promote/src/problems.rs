@@ -2,12 +2,15 @@
 //!
 //! What comes in: where a control plane is. What goes out: a finding, at its place, for each environment that is
 //! named and not listed, for each circle, for environments that share one branch, for two policies for one
-//! step, for policies that lie where none is read, and for each part of the sites that a gate names and its environment does not have. What cannot be read gives no finding here: whoever loads the environment says so.
+//! step, for policies that lie where none is read, and for each part of the sites that a gate names and its environment does not have. Of a
+//! list that cannot be read, whoever loads the environment reports it; here it gives findings about links and double names alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::unread_policies::{self, BranchUse};
-use super::{ENVIRONMENTS, PromoteError, listed, open, open_environment, policy, sources_beside};
+use super::{
+    ENVIRONMENTS, ListedObjects, PromoteError, listed, open, open_environment, policy, sources_beside,
+};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{Environment, PromotionPolicy};
@@ -23,36 +26,66 @@ struct Step<'a> {
     at: &'a Location,
 }
 
-/// Looks at the chain of the control plane that `request` names.
-pub fn problems(request: &LoadRequest) -> Diagnostics {
-    let Some(opened) = opened_for(request) else {
-        return Diagnostics::new();
-    };
-    let list = listed(&opened);
-    let mut findings = match &list {
-        Ok((environments, policies)) => of(environments, policies),
-        // What does not read is reported by whoever loads the list.
-        Err(PromoteError::Findings(found)) => {
-            let own = |one: &&Diagnostic| [TWICE, LINK].contains(&one.code);
-            found.iter().filter(own).cloned().collect()
-        }
-        Err(_) => Diagnostics::new(),
-    };
-    let on_list = unread_policies::of(&opened, BranchUse::List);
-    let on_its_own = match &list {
-        Ok((environments, policies)) => own_branch(request, environments).map_or_else(
-            || Ok(Diagnostics::new()),
-            |own| unread_policies::beside(&opened, policies, &own),
-        ),
-        Err(_) => Ok(Diagnostics::new()),
-    };
-    for found in [on_list, on_its_own] {
-        match found {
-            Ok(found) => findings.append(found),
-            Err(error) => findings.push(unread_policies::not_looked_at(&error)),
-        }
+/// The chain of a control plane as it is written, read once for all that is looked for in it.
+#[derive(Debug)]
+pub struct WrittenChain<'a> {
+    pub(super) request: &'a LoadRequest,
+    /// The branch that lists the environments.
+    pub(super) opened: OpenedSource,
+    /// The environments and policies, or why they cannot be read.
+    pub(super) listed: Result<ListedObjects, PromoteError>,
+}
+
+impl<'a> WrittenChain<'a> {
+    /// That of the control plane that `request` names; `None` where its branch cannot be read, which whoever loads it reports.
+    pub fn read(request: &'a LoadRequest) -> Option<Self> {
+        let opened = opened_for(request)?;
+        Some(Self {
+            request,
+            listed: listed(&opened),
+            opened,
+        })
     }
-    findings
+
+    /// Each finding about the chain.
+    pub fn problems(&self) -> Diagnostics {
+        let mut findings = match &self.listed {
+            Ok((environments, policies)) => of(environments, policies),
+            // What does not read is reported by whoever loads the list.
+            Err(PromoteError::Findings(found)) => {
+                let own = |one: &&Diagnostic| [TWICE, LINK].contains(&one.code);
+                found.iter().filter(own).cloned().collect()
+            }
+            Err(_) => Diagnostics::new(),
+        };
+        let on_list = unread_policies::of(&self.opened, BranchUse::List);
+        let on_its_own = match &self.listed {
+            Ok((environments, policies)) => own_branch(self.request, environments).map_or_else(
+                || Ok(Diagnostics::new()),
+                |own| unread_policies::beside(&self.opened, policies, &own),
+            ),
+            Err(_) => Ok(Diagnostics::new()),
+        };
+        for found in [on_list, on_its_own] {
+            match found {
+                Ok(found) => findings.append(found),
+                Err(error) => findings.push(unread_policies::not_looked_at(&error)),
+            }
+        }
+        findings
+    }
+
+    /// A warning for each rule of a gate for a part of the sites of `plane`, the environment that was loaded, that it does not have: no site
+    /// meets such a rule, and the gate stays closed.
+    pub fn unknown_parts(&self, plane: &ControlPlane) -> Diagnostics {
+        let Ok((_, policies)) = &self.listed else {
+            return Diagnostics::new();
+        };
+        let types: Vec<&str> = plane.cluster_types.keys().map(String::as_str).collect();
+        let workloads: BTreeSet<&str> = plane.targets.values().map(|one| &*one.workload).collect();
+        let workloads: Vec<&str> = workloads.into_iter().collect();
+        parts_not_in((&self.request.environment, &types, &workloads), policies)
+    }
 }
 
 /// The environment's own content; `None` where it cannot be read, as whoever loads it says.
@@ -73,17 +106,6 @@ fn own_branch(
             environment_dir, ..
         } => source::open_plain(environment_dir, "", None).ok(),
     }
-}
-
-/// A warning for each rule of a gate for a part of the sites of `plane`, the environment of `request`, that it does not have: no site meets
-/// such a rule, and the gate stays closed.
-pub fn unknown_parts(request: &LoadRequest, plane: &ControlPlane) -> Diagnostics {
-    let read = opened_for(request).and_then(|opened| listed(&opened).ok());
-    let (_, policies) = read.unwrap_or_default();
-    let types: Vec<&str> = plane.cluster_types.keys().map(String::as_str).collect();
-    let workloads: BTreeSet<&str> = plane.targets.values().map(|one| &*one.workload).collect();
-    let workloads: Vec<&str> = workloads.into_iter().collect();
-    parts_not_in((&request.environment, &types, &workloads), &policies)
 }
 
 /// Of the gates out of `environment`, with these cluster types and workloads.
@@ -116,7 +138,7 @@ fn parts_not_in(
     findings
 }
 
-/// The environments and policies as they are written; `None` where they cannot be read.
+/// The branch that lists the environments; `None` where it cannot be read.
 fn opened_for(request: &LoadRequest) -> Option<OpenedSource> {
     let opened = match &request.from {
         Origin::Repository { url, branch } => {

@@ -1,7 +1,7 @@
 //! What is wrong with the base of a loaded environment: no gate decides about it, or no promotion brought it there.
 //!
-//! What comes in: a loaded environment and the request that loaded it. What goes out: warnings for `outhaul check`, one for each cause;
-//! `required` refuses to ship for the same reasons. It reads the chain once and changes nothing.
+//! What comes in: a loaded environment and the chain as it is written. What goes out: warnings for `outhaul check`, one for each cause;
+//! `required` refuses to ship for the same reasons. It reads the environments' branches and changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,19 @@ use super::former::FormerGate;
 use super::lineage::Lineage;
 use super::order::ChainPlace;
 use super::required::{OTHER_BASE_HELP, looked_up_in, other_bases, unseen_path};
-use super::{Chain, PromoteError, quoted};
+use super::{Chain, PromoteError, WrittenChain, quoted};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_load::{LoadRequest, MAIN, Origin};
+use outhaul_load::{MAIN, Origin};
 
 /// Warnings about a loaded environment: for each base that no gate decides about, where a gate is before it; and where it is at a commit of
 /// its base that no promotion on its branch let in, and was there otherwise, or by one that does not count. Each cause gives one. An
 /// environment that nobody has moved yet gives none of the latter: whoever ships it is told.
-pub fn of(request: &LoadRequest, plane: &ControlPlane, snapshot: &Snapshot) -> Diagnostics {
+pub fn of(written: WrittenChain<'_>, plane: &ControlPlane, snapshot: &Snapshot) -> Diagnostics {
     let mut findings = Diagnostics::new();
-    let Origin::Repository { url, branch } = &request.from else {
-        return findings;
-    };
-    let environment = &request.environment;
+    let environment = &written.request.environment;
     // Whoever loads the environment reports what of the chain cannot be read.
-    let sources = request.sources.clone();
-    let Ok(chain) = Chain::on_branch(url, branch.clone(), sources, &request.cache) else {
+    let Some(chain) = chain(written) else {
         return findings;
     };
     let Ok(found) = looked_up_in(&chain, environment, snapshot) else {
@@ -68,6 +64,22 @@ pub fn of(request: &LoadRequest, plane: &ControlPlane, snapshot: &Snapshot) -> D
             .and_then(|lineage| unpromoted(environment, names, plane, snapshot, &lineage)),
     });
     findings
+}
+
+/// The chain of a repository; `None` where it cannot be followed, and for folders, whose commits nobody promotes.
+fn chain(written: WrittenChain<'_>) -> Option<Chain<'_>> {
+    let WrittenChain {
+        request,
+        opened,
+        listed,
+    } = written;
+    let Origin::Repository { url, branch } = &request.from else {
+        return None;
+    };
+    let mut sources = request.sources.clone();
+    sources.insert_given(url);
+    let read_from = (sources, &request.cache);
+    Chain::of_listed((url, branch.clone()), read_from, opened, listed.ok()?).ok()
 }
 
 /// A warning that the path of a base is none that a gate before it has seen.

@@ -1,10 +1,11 @@
-//! Offline: images and sources that no bundle brings.
+//! Offline: images and sources that no bundle brings, and images that do travel and that a site would ask for nevertheless.
 //!
 //! What comes in: a platform. What goes out: a finding for each image and each source of a reconciler
 //! that is named in rendered files or in a workload's manifests and does not travel: a warning where
 //! bundles are how the platform gets there, a note where no delivery policy says so, nothing where git
-//! does it; and what a working copy of manifests has that is not committed. It reads repositories that can be had and changes nothing; one that cannot be read is not
-//! its business.
+//! does it; an error for each chart or image that would travel and whose name no bundle can bring; a note for each
+//! image that a container asks the registry for at each start; and what a working copy of manifests has that is not
+//! committed. It reads repositories that can be had and changes nothing; one that cannot be read is not its business.
 
 mod findings;
 mod lists;

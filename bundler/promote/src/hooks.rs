@@ -2,7 +2,8 @@
 //!
 //! What comes in: a promotion policy, the programs that whoever runs outhaul named, and the hub's decision. What goes out: one
 //! [`HookRun`] per hook, which the commit that moves the environment records. A control plane names a hook and never a program. A
-//! hook without a program, one that fails and one that takes too long keep the environment where it is; nothing is retried here but after a while.
+//! hook without a program, one that fails and one that takes too long keep the environment where it is; one that failed for a commit is run for
+//! it again after an hour at the earliest.
 //! Of a hook before the move that has the name of a check of the policy, the outcome is put on record at the hub.
 
 use std::collections::BTreeMap;
@@ -64,7 +65,7 @@ impl HookPrograms {
     /// From texts of the form `NAME=PROGRAM`.
     ///
     /// # Errors
-    /// [`NotAHook`] for the first that is not of this form, or names one again.
+    /// [`NotAHook`] for the first that is not of this form, or has the name of an earlier one.
     pub fn parse(given: &[String]) -> Result<Self, NotAHook> {
         let programs = Programs::parse(given)?;
         Ok(Self {

@@ -1,6 +1,7 @@
 //! What came of a copy, in words and as JSON.
 //!
-//! What comes in: a bundle, the file that was written of it, and how its blobs travel. What goes out: lines. It writes nothing.
+//! What comes in: a bundle, the file that was written of it, how its blobs travel, and what else lies on the medium. What goes out: text and
+//! JSON. It prints nothing.
 
 use std::path::Path;
 

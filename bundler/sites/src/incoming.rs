@@ -58,12 +58,12 @@ pub enum OrderLine {
 #[derive(Debug, Default)]
 pub struct ClosedOrders {
     /// Orders that travel no longer.
-    pub settled: Vec<ClosedOrder>,
+    pub closed: Vec<ClosedOrder>,
     /// Orders that would not, if anybody knew the key that signed the report.
     pub unknown: Vec<ClosedOrder>,
     /// Files with lines that are no signed reports, and how many.
     pub no_reports: Vec<(PathBuf, usize)>,
-    /// Files that cannot be read; what the others settle is settled.
+    /// Files that cannot be read; the orders that the others answer are closed.
     pub unread: Vec<FileError>,
     /// A record that cannot be read or written; what stands behind it in the files was not looked at.
     pub stopped: Option<SiteError>,
@@ -85,7 +85,7 @@ pub struct Approval {
 impl ClosedOrders {
     /// Whether something is left for a person to do: a report of an unknown key, or an order that a site refused.
     pub fn needs_person(&self) -> bool {
-        !self.unknown.is_empty() || self.settled.iter().any(|one| one.refused.is_some())
+        !self.unknown.is_empty() || self.closed.iter().any(|one| one.refused.is_some())
     }
 }
 
@@ -304,13 +304,13 @@ impl Sites<'_> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match self.settle(&line) {
+            match self.close_order(&line) {
                 Ok(OrderLine::NoReport) => broken += 1,
                 Ok(OrderLine::Other) => {}
-                Ok(OrderLine::Closed(one)) => done.settled.push(one),
+                Ok(OrderLine::Closed(one)) => done.closed.push(one),
                 Ok(OrderLine::UnknownKey(one)) => done.unknown.push(one),
                 Err(error) => {
-                    done.stopped = Some(match done.settled.is_empty() {
+                    done.stopped = Some(match done.closed.is_empty() {
                         true => error,
                         false => SiteError::Settling(Box::new(error)),
                     });
@@ -330,7 +330,7 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] when a record cannot be read or written.
-    pub fn settle(&self, line: &[u8]) -> Result<OrderLine, SiteError> {
+    pub fn close_order(&self, line: &[u8]) -> Result<OrderLine, SiteError> {
         let Ok(envelope) = Envelope::from_json(line) else {
             return Ok(OrderLine::NoReport);
         };

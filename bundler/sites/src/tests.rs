@@ -106,7 +106,7 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     let with_orders: Vec<&str> = orders.iter().map(|(role, _)| *role).collect();
     assert_eq!(with_orders, [roles[0].as_str()]);
     let stranger = SigningKey::generate().unwrap();
-    let settle = |key: &SigningKey| fixture.sites().settle(&fixture.done(1, key)).unwrap();
+    let settle = |key: &SigningKey| fixture.sites().close_order(&fixture.done(1, key)).unwrap();
     assert!(matches!(settle(&stranger), OrderLine::UnknownKey(_)));
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
     assert!(matches!(settle(&fixture.site.key), OrderLine::Closed(_)));
@@ -314,12 +314,15 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
         };
         fixture.signed_report(&fixture.site.key, event)
     };
-    let earlier = fixture.sites().settle(&refused("an earlier kit")).unwrap();
+    let earlier = fixture
+        .sites()
+        .close_order(&refused("an earlier kit"))
+        .unwrap();
     assert_eq!(earlier, OrderLine::Other);
-    let OrderLine::Closed(settled) = fixture.sites().settle(&refused("token")).unwrap() else {
+    let OrderLine::Closed(closed) = fixture.sites().close_order(&refused("token")).unwrap() else {
         panic!("an approved key signed it");
     };
-    assert_eq!(settled.refused.as_deref(), Some("too low"));
+    assert_eq!(closed.refused.as_deref(), Some("too low"));
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
     let site = fixture.sites().one("drone-7").unwrap();
     assert_eq!(site.stream, fixture.stream("drone"));
@@ -412,7 +415,7 @@ fn what_was_settled_before_a_record_that_cannot_be_read_is_not_kept_silent() {
     assert!(matches!(alone.stopped, Some(SiteError::Record { .. })));
     let files = [gone, file("d.reports", &other), order, damaged];
     let done = fixture.sites().close_orders(&files);
-    assert_eq!((done.settled.len(), done.unread.len()), (1, 1));
+    assert_eq!((done.closed.len(), done.unread.len()), (1, 1));
     assert!(matches!(done.stopped, Some(SiteError::Settling(_))));
     assert!(!done.needs_person());
     assert!(fixture.sites().one("drone-7").unwrap().orders.is_empty());
@@ -451,6 +454,6 @@ fn lines_that_are_no_reports_are_counted_and_those_after_them_settle() {
     let lines = [&b"{}\n\n"[..], &request.to_json(), b"\n", &order].concat();
     std::fs::write(&path, lines).unwrap();
     let done = fixture.sites().close_orders(std::slice::from_ref(&path));
-    assert_eq!(done.settled.len(), 1);
+    assert_eq!(done.closed.len(), 1);
     assert_eq!(done.no_reports, [(path, 2)]);
 }

@@ -50,7 +50,7 @@ pub struct LastRun {
     pub snapshot: Digest,
     /// What stays as it was, or is left out, because it is broken, and why: one line each.
     pub broken: Vec<String>,
-    /// Digest of how what was written lies there; absent where it was not processed yet.
+    /// Digest of how what was written lies there; absent where nothing was written yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Digest>,
 }

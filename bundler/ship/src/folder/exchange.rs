@@ -1,6 +1,6 @@
 //! Exchange: new folders take the places of old ones, all of them or, after a power cut, all of them later.
 //!
-//! What comes in: folders that were made again and synced. What goes out: each in its place. A single one
+//! What comes in: new folders, each made beside the old one and synced. What goes out: each in its place. A single one
 //! takes one rename. Before several, `<folder>.outhaul.exchange.json` says what is about to be done, and
 //! whoever next looks at the folder does the rest of it first, so that no two results are ever mixed but
 //! for as long as the machine is down. It moves folders and never writes into one.

@@ -1,8 +1,8 @@
 //! Write: a folder becomes a tree, and nothing is written that lies there already.
 //!
 //! What comes in: the folder, what was found in it, and the tree that it is to hold. What goes out: the
-//! folder with that tree and whatever else people put there. The smallest folder that holds every change
-//! is made again beside it, with links to the files that stay, and takes the old one's place at once. Where
+//! folder with that tree and whatever else people put there. Of the smallest folder that holds every change
+//! a new one is made beside it, with links to the files that stay, and takes the old one's place at once. Where
 //! few changes lie far apart there are several, which a power cut cannot part for good (see
 //! [`exchange`]). Where nothing changes, nothing is written but the record.
 
@@ -24,7 +24,7 @@ use outhaul_record::record::Record;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
 const SYNCED_ALONE: usize = 64;
-/// Several folders are made again instead of one when they hold less than one part in so many of its files.
+/// Several folders are replaced instead of one when they hold less than one part in so many of its files.
 const SEVERAL_SHARE: usize = 4;
 
 /// What a file of a tree is to hold.
@@ -179,7 +179,7 @@ fn holds(path: &Path, seen: &FileStamp, bytes: &[u8]) -> bool {
     seen.size == bytes.len() as u64 && read_file(path).is_ok_and(|there| there == bytes)
 }
 
-/// The folders that are made again: the smallest one that holds every change, or several, one for each
+/// The folders that are replaced: the smallest one that holds every change, or several, one for each
 /// change, where that leaves most files alone. Each is there and holds something afterwards; none lies in
 /// another. An empty name is all of it.
 fn folders(folder: &Path, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> Vec<String> {
@@ -228,7 +228,7 @@ fn folders(folder: &Path, tree: &Tree<'_>, touched: &BTreeSet<&str>) -> Vec<Stri
 }
 
 /// Whether the working folder is `folder` or lies in it: who stands there would be left in a folder that is
-/// gone, if it were made again.
+/// gone, if a new one took its place.
 fn is_stood_in(folder: &Path) -> bool {
     let found = fs::canonicalize(folder);
     std::env::current_dir().is_ok_and(|cwd| found.is_ok_and(|folder| cwd.starts_with(folder)))
@@ -277,7 +277,7 @@ fn prefix(below: &str) -> String {
 /// One change of a folder.
 struct Swap<'s> {
     folder: &'s Path,
-    /// What is made again, within the folder.
+    /// What is replaced, within the folder.
     below: &'s [String],
     tree: &'s Tree<'s>,
     /// The paths that are written or removed.

@@ -32,7 +32,7 @@ impl Args {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let done = Sites::of(&fleet).close_orders(&self.files);
         let ClosedOrders {
-            settled,
+            closed,
             unknown,
             no_reports,
             unread,
@@ -63,7 +63,7 @@ impl Args {
             (Some(failure), Some(error)) => Some(failure.and(error)),
         };
         if self.output == Output::Json {
-            let rows: Vec<_> = settled
+            let rows: Vec<_> = closed
                 .iter()
                 .map(|one| {
                     json!({
@@ -75,7 +75,7 @@ impl Args {
             print_json(&json!(rows))?;
             return wrong.map_or_else(|| Ok(exit), Err);
         }
-        for one in settled {
+        for one in closed {
             let (word, why) = match &one.refused {
                 None if one.what == Instruction::Revoke.as_str() => (
                     "done",
@@ -92,7 +92,7 @@ impl Args {
         if let Some(failure) = wrong {
             return Err(failure);
         }
-        if settled.is_empty() && unknown.is_empty() {
+        if closed.is_empty() && unknown.is_empty() {
             say("no report in these files is about an order that is still open");
         }
         Ok(exit)

@@ -46,6 +46,12 @@ fn refused(made: &GateFixture, says: &str) {
     assert_eq!(made.at("stage"), stage);
 }
 
+/// What `promote --to stage` ends with: its exit code, standard output and standard error.
+fn promoted(made: &GateFixture) -> (i32, String, String) {
+    let promote = format!("promote --control-plane cp --to stage --hub {}", made.hub());
+    made.run(&promote.split(' ').collect::<Vec<_>>())
+}
+
 /// How often `check` says it.
 fn checked(made: &GateFixture, says: &str) -> usize {
     let (code, out, err) = made.run(&CHECK.split(' ').collect::<Vec<_>>());
@@ -216,17 +222,8 @@ fn a_label_that_names_an_environment_off_the_list_is_named() {
     commit(&made.path("cp"), "dev off the list");
     let says =
         "environment `stage` comes after `dev`, and `.environments/` lists no such environment";
-    let hub = made.hub();
     let stage = made.at("stage");
-    let (code, _, err) = made.run(&[
-        "promote",
-        "--control-plane",
-        "cp",
-        "--to",
-        "stage",
-        "--hub",
-        hub,
-    ]);
+    let (code, _, err) = promoted(&made);
     assert!(
         code != 0 && err.contains(says) && err.contains("stage.yaml:6:"),
         "{err}"
@@ -241,15 +238,7 @@ fn a_label_that_names_an_environment_off_the_list_is_named() {
     .unwrap();
     commit(&made.path("cp"), "twice");
     let twice = "environment `stage` is listed twice";
-    let (code, _, err) = made.run(&[
-        "promote",
-        "--control-plane",
-        "cp",
-        "--to",
-        "stage",
-        "--hub",
-        hub,
-    ]);
+    let (code, _, err) = promoted(&made);
     assert!(code != 0 && err.contains(twice), "{err}");
     assert_eq!(checked(&made, twice), 1);
 }

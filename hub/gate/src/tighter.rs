@@ -260,15 +260,15 @@ pub fn looser(less: &[&str], environment: &str, commit: &str, to: Option<&str>) 
     Some(format!(
         "these rules of the question ask for less than those on record, which count: {}; a person at the hub makes them looser with {}",
         less.join(", "),
-        command(environment, commit, to)
+        command(environment, commit, to, "FILE")
     ))
 }
 
-/// The command that puts other rules on record, also looser ones.
-pub fn command(environment: &str, commit: &str, to: Option<&str>) -> String {
+/// The command that puts other rules on record, also looser ones. `rules` is what follows `--rules`.
+pub fn command(environment: &str, commit: &str, to: Option<&str>, rules: &str) -> String {
     let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
     format!(
-        "`outhaul-hub gate --environment {environment} --commit {commit}{to} --rules FILE --record --by NAME --reason TEXT`"
+        "`outhaul-hub gate --environment {environment} --commit {commit}{to} --rules {rules} --record --by NAME --reason TEXT`"
     )
 }
 

@@ -1,7 +1,8 @@
-//! The rules on record of the steps from one environment, and which of them count for a step.
+//! The rules on record of the steps from one environment, which of them count for a step, and what a change of them loosens.
 //!
-//! What comes in: the records of the store. What goes out: the rules of a step. Rules that were recorded without a step apply to each step
-//! from the environment, in addition to its own: a step that is recorded later drops none of them. Pure.
+//! What comes in: the records of the store. What goes out: the rules of a step, a change of them with its entry for the record, and the
+//! commands with which a person at the hub changes them. Rules that were recorded without a step apply to each step from the environment, in
+//! addition to its own: a step that is recorded later drops none of them. It reads the store and writes nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -63,7 +64,7 @@ impl RecordedSteps {
         self.of_each.is_some()
     }
 
-    /// The rules that were recorded for exactly this step (`None`: without a step).
+    /// The rules that were recorded for exactly this step (`None` or no name: without a step).
     pub fn recorded(&self, to: Option<&str>) -> Option<&GateRules> {
         let step = match to.filter(|to| !to.is_empty()) {
             None => self.of_each.as_ref(),
@@ -99,11 +100,7 @@ pub struct RulesChange {
 impl RecordedSteps {
     /// What `step` changes; `None` where the same rules are on record for it.
     pub fn change(&self, step: &StepRules) -> Option<RulesChange> {
-        let before = self.recorded(
-            Some(&step.to)
-                .filter(|to| !to.is_empty())
-                .map(String::as_str),
-        );
+        let before = self.recorded(Some(&step.to));
         if before == Some(&step.rules) {
             return None;
         }
@@ -134,7 +131,7 @@ impl RecordedSteps {
                 webhook_evidence: true,
                 ..rules
             };
-            tighter::command(environment, commit, to).replace("FILE", &quoted(json(&rules)))
+            tighter::command(environment, commit, to, &quoted(json(&rules)))
         })
         .collect()
     }
@@ -191,7 +188,7 @@ impl RecordedSteps {
         Some(format!(
             "note: rules that were recorded without a step apply to each step from `{environment}`, too: {}; {} changes them",
             json(rules),
-            tighter::command(environment, commit, None)
+            tighter::command(environment, commit, None, "FILE")
         ))
     }
 }
@@ -312,5 +309,16 @@ mod tests {
         assert_eq!(known.rules("stage").unwrap().min_sites, Some(2));
         assert_eq!(known.rules("prod"), None);
         assert!(known.has_unnamed() && known.of_each().is_none());
+    }
+
+    #[test]
+    fn the_rules_of_a_command_stand_where_they_belong_whatever_the_names_are() {
+        let known = RecordedSteps::of(vec![step("FILE-2", Some(1), None)]);
+        let commands = known.let_webhooks_count("FILE-1", "c", Some("FILE-2"));
+        let [command] = commands.as_slice() else {
+            panic!("{commands:?}");
+        };
+        let whole = "gate --environment FILE-1 --commit c --to FILE-2 --rules '{";
+        assert!(command.contains(whole), "{command}");
     }
 }

@@ -20,14 +20,8 @@ pub(super) fn asked(question: &GateQuestion, facts: &Facts<'_>) -> Vec<RuleVerdi
 }
 
 fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerdict {
-    let stated = |act: &'_ Act| -> bool {
-        act.kind == ActKind::Check
-            && facts.counts(act)
-            && act.environment.as_deref() == Some(question.environment.as_str())
-            && act.commit.as_deref() == Some(question.commit.as_str())
-            && act.chosen.as_deref() == Some(rule.name.as_str())
-    };
-    let of_it = || facts.acts.iter().filter(|act| stated(act));
+    let is_of_it = |act: &&Act| act.chosen.as_deref() == Some(rule.name.as_str());
+    let of_it = || of_commit(question, facts).filter(is_of_it);
     let is_named = |act: &&Act| rule.by.is_empty() || rule.by.contains(&act.by);
     let newest = of_it().filter(is_named).max_by_key(|act| act.id);
     let others: BTreeSet<&str> = of_it()
@@ -53,17 +47,20 @@ fn one(question: &GateQuestion, facts: &Facts<'_>, rule: &CheckRule) -> RuleVerd
     }
 }
 
-/// The checks of the commit that have an outcome and that no rule asks for, such as one whose name was mistyped.
-fn not_asked_for(question: &GateQuestion, facts: &Facts<'_>) -> String {
-    let is_asked = |name: &str| question.rules.checks.iter().any(|rule| rule.name == name);
-    let is_of = |act: &&Act| {
+/// The outcomes of all checks of the commit that count.
+fn of_commit<'a>(question: &GateQuestion, facts: &Facts<'a>) -> impl Iterator<Item = &'a Act> {
+    facts.acts.iter().filter(|act| {
         act.kind == ActKind::Check
             && facts.counts(act)
             && act.environment.as_deref() == Some(question.environment.as_str())
             && act.commit.as_deref() == Some(question.commit.as_str())
-    };
-    let names = facts.acts.iter().filter(is_of);
-    let names: BTreeSet<&str> = names
+    })
+}
+
+/// The checks of the commit that have an outcome and that no rule asks for, such as one whose name was mistyped.
+fn not_asked_for(question: &GateQuestion, facts: &Facts<'_>) -> String {
+    let is_asked = |name: &str| question.rules.checks.iter().any(|rule| rule.name == name);
+    let names: BTreeSet<&str> = of_commit(question, facts)
         .filter_map(|act| act.chosen.as_deref())
         .filter(|name| !is_asked(name))
         .collect();

@@ -223,11 +223,8 @@ impl GateRequest {
                 // Its own alone: those of each step count besides, and are made looser as such.
                 Ok(()) => {
                     let own = recorded.recorded(self.to.as_deref()).filter(is_asked);
-                    self.rules = own
-                        .map(|own| tighter::of(own, &asked).0)
-                        .or(self.rules.take());
-                    kept.step = self.step(by, now_ms);
-                    self.rules = Some(asked.clone());
+                    let rules = own.map_or_else(|| asked.clone(), |own| tighter::of(own, &asked).0);
+                    kept.step = Some(self.step(rules, by, now_ms));
                 }
             }
         }
@@ -308,27 +305,24 @@ impl GateRequest {
         recorded: &RecordedSteps,
         (asked_by, now_ms): (&str, i64),
     ) -> Option<StepRules> {
-        let step = self.step(asked_by, now_ms);
-        if let Some(step) = &step {
-            self.rules = Some(match recorded.of_each().filter(|_| self.to.is_some()) {
-                Some(each) => tighter::of(each, &step.rules).0,
-                None => step.rules.clone(),
-            });
-        }
-        step
+        let step = self.step(self.rules.clone()?, asked_by, now_ms);
+        self.rules = Some(match recorded.of_each().filter(|_| self.to.is_some()) {
+            Some(each) => tighter::of(each, &step.rules).0,
+            None => step.rules.clone(),
+        });
+        Some(step)
     }
 
-    /// What is put on record of the rules, when the question brought some.
-    pub fn step(&self, asked_by: &str, now_ms: i64) -> Option<StepRules> {
-        let mut rules = self.rules.clone()?;
+    /// What is put on record of `rules` for the step of the question.
+    fn step(&self, mut rules: GateRules, asked_by: &str, now_ms: i64) -> StepRules {
         self.tighten(&mut rules);
-        Some(StepRules {
+        StepRules {
             environment: self.environment.clone(),
             to: self.to.clone().unwrap_or_default(),
             rules,
             asked_by: asked_by.to_owned(),
             at_ms: now_ms,
-        })
+        }
     }
 }
 

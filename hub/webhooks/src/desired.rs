@@ -1,13 +1,14 @@
 //! The bundles that the hub verified of the base commit that a record names, and how the record stands towards them.
 //!
-//! What comes in: a session, the site, and the record of the commit that it shows. What goes out: whether a signed bundle holds the same.
-//! It reads the indexes that the hub keeps, a bounded number of them, and writes nothing; the comparison itself is in `compare`.
+//! What comes in: a session, the site, and the record of the commit that it shows. What goes out: whether a signed bundle holds the same,
+//! which is remembered in the record, too. It reads the indexes that the hub keeps, a bounded number of them, and stores nothing; the
+//! comparison with one of them is in `compare`.
 
 use outhaul_bundle::Index;
 use outhaul_store::{BundleOnRecord, KeptIndex, MAX_INDEX_BYTES, Session, StoreError};
 
 use crate::compare::{difference, is_same_base, other_commits, unknown_base};
-use crate::record::{Compared, KnownRecord, OtherThan};
+use crate::record::{Compared, KnownRecord};
 use crate::settings::WebhookSettings;
 
 /// Most bundles of one base commit that are looked at, the newest first.
@@ -40,10 +41,10 @@ pub(crate) fn compare(
         Ok((one.index.clone(), is_kept))
     });
     let with: Vec<(String, bool)> = with.collect::<Result<_, StoreError>>()?;
-    if let Some(known) = record.other_than.take().filter(|known| known.with == with) {
-        let compared = known.compared();
-        record.other_than = Some(known);
-        return Ok(compared);
+    let known = record.other_than.take();
+    if let Some(known) = known.filter(|(others, _)| *others == with) {
+        let (_, compared) = record.other_than.insert(known);
+        return Ok(compared.clone());
     }
     let mut found = None;
     for bundle in &bundles {
@@ -63,7 +64,7 @@ pub(crate) fn compare(
         found = found.or(Some(verdict));
     }
     let found = found.unwrap_or_else(|| Compared::Unknown(unknown_base(record)));
-    record.other_than = OtherThan::of(with, &found);
+    record.other_than = Some((with, found.clone()));
     Ok(found)
 }
 

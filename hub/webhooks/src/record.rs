@@ -21,13 +21,15 @@ pub(crate) const MAX_ASSIGNMENTS: usize = 1_000;
 const WHOLE: Duration = Duration::from_secs(10);
 
 /// How the record of a commit stands towards the bundles that the hub verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Compared {
-    /// It holds what this bundle does.
+    /// It holds what one of them does.
     Same,
-    /// No bundle of its base commit is on record, or none can be read; in words.
+    /// It agrees with none, and that proves nothing: no bundle of its base commit is on record, the index of the first that was compared
+    /// cannot be read, or that one was rendered from other commits; in words.
     Unknown(String),
-    /// It holds something else than each of them; in words.
+    /// It agrees with none, and contradicts the first that was compared; in words.
     Differs(String),
 }
 
@@ -49,46 +51,9 @@ pub struct KnownRecord {
     /// Digest of the index of the bundle that it was found to agree with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) same_as: Option<String>,
-    /// The bundles that it was found to agree with none of.
+    /// The bundles that it was found to agree with none of, by the digest of each one's index and whether that was kept; and what was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) other_than: Option<OtherThan>,
-}
-
-/// That a record agrees with none of these bundles, and what is said of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OtherThan {
-    /// The digest of each one's index, and whether that was kept.
-    pub(crate) with: Vec<(String, bool)>,
-    /// Whether it contradicts what was signed.
-    differs: bool,
-    /// In words.
-    text: String,
-}
-
-impl OtherThan {
-    /// What is remembered of a comparison; `None` of one that found the same.
-    pub(crate) fn of(with: Vec<(String, bool)>, compared: &Compared) -> Option<Self> {
-        let (differs, text) = match compared {
-            Compared::Same => return None,
-            Compared::Unknown(text) => (false, text.clone()),
-            Compared::Differs(text) => (true, text.clone()),
-        };
-        Some(Self {
-            with,
-            differs,
-            text,
-        })
-    }
-
-    /// What was found.
-    pub(crate) fn compared(&self) -> Compared {
-        let text = self.text.clone();
-        match self.differs {
-            true => Compared::Differs(text),
-            false => Compared::Unknown(text),
-        }
-    }
+    pub(crate) other_than: Option<(Vec<(String, bool)>, Compared)>,
 }
 
 impl KnownRecord {

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::unread_policies::{self, BranchUse};
 use super::{
-    ENVIRONMENTS, ListedObjects, PromoteError, listed, open, open_environment, policy, sources_beside,
+    ENVIRONMENTS, ListedObjects, PromoteError, listed, open, open_environment, policy,
+    sources_beside,
 };
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};

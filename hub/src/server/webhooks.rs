@@ -96,13 +96,16 @@ pub(super) async fn take(
             return refused(&shared, unprocessable, (MALFORMED, of_site), text, now_ms).await;
         }
     };
-    if let Err(refusal) = outhaul_webhooks::check(&known.site, &event, now_ms) {
-        let rule = format!("webhook-{}", refusal.rule);
-        let text = format!("site `{}`: {}", known.site, refusal.reason);
-        return refused(&shared, unprocessable, (&rule, of_site), text, now_ms).await;
-    }
+    let event = match outhaul_webhooks::check(&known.site, event, now_ms) {
+        Ok(event) => event,
+        Err(refusal) => {
+            let rule = format!("webhook-{}", refusal.rule);
+            let text = format!("site `{}`: {}", known.site, refusal.reason);
+            return refused(&shared, unprocessable, (&rule, of_site), text, now_ms).await;
+        }
+    };
     if is_revoked {
-        let text = format!("site `{0}`: site `{0}` is revoked", known.site);
+        let text = format!("site `{}` is revoked", known.site);
         return refused(
             &shared,
             unprocessable,
@@ -113,7 +116,6 @@ pub(super) async fn take(
         .await;
     }
     let record = shared.webhooks.records.after(&known, &event, now_ms).await;
-    let counted = Arc::clone(&shared);
     let name = known.site.clone();
     let done = shared
         .change(move |hub| {
@@ -131,7 +133,7 @@ pub(super) async fn take(
     match done {
         Ok(received) => {
             if let Some(ingested) = &received.ingested {
-                counted.counters.add(ingested);
+                shared.counters.add(ingested);
             }
             Ok(sorted(&received.answer).into_response())
         }

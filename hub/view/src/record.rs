@@ -224,7 +224,7 @@ impl GateRequest {
                 Ok(()) => {
                     let own = recorded.recorded(self.to.as_deref()).filter(is_asked);
                     let rules = own.map_or_else(|| asked.clone(), |own| tighter::of(own, &asked).0);
-                    kept.step = Some(self.step(rules, by, now_ms));
+                    kept.step = Some(self.step_with(rules, by, now_ms));
                 }
             }
         }
@@ -305,7 +305,7 @@ impl GateRequest {
         recorded: &RecordedSteps,
         (asked_by, now_ms): (&str, i64),
     ) -> Option<StepRules> {
-        let step = self.step(self.rules.clone()?, asked_by, now_ms);
+        let step = self.step(asked_by, now_ms)?;
         self.rules = Some(match recorded.of_each().filter(|_| self.to.is_some()) {
             Some(each) => tighter::of(each, &step.rules).0,
             None => step.rules.clone(),
@@ -313,8 +313,14 @@ impl GateRequest {
         Some(step)
     }
 
+    /// What would be put on record of the rules, when the question brought some.
+    pub fn step(&self, asked_by: &str, now_ms: i64) -> Option<StepRules> {
+        let rules = self.rules.clone()?;
+        Some(self.step_with(rules, asked_by, now_ms))
+    }
+
     /// What is put on record of `rules` for the step of the question.
-    fn step(&self, mut rules: GateRules, asked_by: &str, now_ms: i64) -> StepRules {
+    fn step_with(&self, mut rules: GateRules, asked_by: &str, now_ms: i64) -> StepRules {
         self.tighten(&mut rules);
         StepRules {
             environment: self.environment.clone(),

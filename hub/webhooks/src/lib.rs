@@ -31,13 +31,12 @@ use event::shortened;
 pub use argocd::FORMAT as ARGOCD_FORMAT;
 pub use event::{SITE_KEY, WebhookEvent};
 pub use parse::parse;
-pub use proof::{Claim, SIGNATURE_HEADER, is_proven, proof_header};
-pub use receive::{Received, WebhookError, needed, receive};
-pub use record::{KnownRecord, fetch};
+pub use proof::{Claim, is_proven, proof_header};
+pub use receive::{Received, WebhookError, receive};
 pub use records::{Records, Webhooks};
 pub use register::{RegisterError, Registrar, register};
-pub use settings::{FollowedObject, MAX_OBJECTS, WebhookSettings};
-pub use shown::{Shown, WebhookRefusal, check};
+pub use settings::{FollowedObject, WebhookSettings};
+pub use shown::{CheckedEvent, Shown, WebhookRefusal, check};
 
 /// How the names of rules begin that refuse an event.
 const RULES: &str = "webhook-";

@@ -11,7 +11,7 @@ use outhaul_store::WebhookSite;
 use sha2::Sha256;
 
 /// The header with the signature of Flux's `generic-hmac`: `sha256=` and 64 hexadecimal digits.
-pub const SIGNATURE_HEADER: &str = "x-signature";
+const SIGNATURE_HEADER: &str = "x-signature";
 
 /// What stands for the salt of a site that is not registered: no registration has it.
 const NO_SALT: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -52,8 +52,7 @@ impl Claim<'_> {
     }
 }
 
-/// Whether `shown` proves that whoever sent `body` has `secret`. Of Flux `shown` is [`SIGNATURE_HEADER`], of Argo CD the value of
-/// `Authorization`.
+/// Whether `shown`, the value of the header that [`proof_header`] names, proves that whoever sent `body` has `secret`.
 pub fn is_proven(sender: WebhookSender, secret: &str, shown: &str, body: &[u8]) -> bool {
     match sender {
         WebhookSender::Flux => {

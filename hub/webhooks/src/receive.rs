@@ -19,7 +19,7 @@ use crate::event::WebhookEvent;
 use crate::record::KnownRecord;
 use crate::seen::MAX_SEEN;
 use crate::settings::WebhookSettings;
-use crate::shown::{Change, Shown, WebhookRefusal, check};
+use crate::shown::{Change, CheckedEvent, Shown, WebhookRefusal};
 
 /// By which transport such a report comes.
 const VIA: &str = "webhook";
@@ -57,7 +57,7 @@ pub enum WebhookError {
 
 /// The commit of which the record is needed to put an event on record; `None` where it is known, or where the objects show none
 /// or several.
-pub fn needed(
+pub(crate) fn needed(
     shown: &Shown,
     settings: &WebhookSettings,
     event: &WebhookEvent,
@@ -69,8 +69,7 @@ pub fn needed(
     (!is_known).then_some(commit)
 }
 
-/// Puts an event on record. `record` is that of the commit that [`needed`] named, or why it cannot be read; `None` where none was
-/// needed.
+/// Puts an event of `site` on record. `record` is what [`Records::after`](crate::Records::after) gave for it.
 ///
 /// # Errors
 /// [`WebhookError`]; nothing is written then.
@@ -78,11 +77,10 @@ pub fn receive(
     session: &Session<'_>,
     (fleet, key): (&str, &SigningKey),
     site: &WebhookSite,
-    event: &WebhookEvent,
+    CheckedEvent(event): &CheckedEvent,
     record: Option<Result<KnownRecord, String>>,
     now_ms: i64,
 ) -> Result<Received, WebhookError> {
-    check(&site.site, event, now_ms).map_err(WebhookError::Refused)?;
     let unreadable = |problem: String| WebhookError::Registration {
         site: site.site.clone(),
         problem,

@@ -67,7 +67,7 @@ impl KnownRecord {
 ///
 /// # Errors
 /// Why it cannot be read, in words.
-pub fn fetch(settings: &WebhookSettings, commit: &str) -> Result<KnownRecord, String> {
+pub(crate) fn fetch(settings: &WebhookSettings, commit: &str) -> Result<KnownRecord, String> {
     let client = client(settings)?;
     let address = settings.record_of(commit);
     let answer = client.request(Method::GET, &address).send();

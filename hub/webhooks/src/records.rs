@@ -10,10 +10,10 @@ use outhaul_signer::webhook::WebhookSecrets;
 use outhaul_store::WebhookSite;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::event::WebhookEvent;
 use crate::receive::needed;
 use crate::record::{KnownRecord, fetch};
 use crate::settings::WebhookSettings;
+use crate::shown::CheckedEvent;
 
 /// Records that are fetched at once, of all sites.
 const FETCHED_AT_ONCE: usize = 8;
@@ -61,7 +61,7 @@ impl Records {
     pub async fn after(
         &self,
         known: &WebhookSite,
-        event: &WebhookEvent,
+        CheckedEvent(event): &CheckedEvent,
         now_ms: i64,
     ) -> Option<Fetched> {
         let (settings, shown) = crate::read(known).ok()?;

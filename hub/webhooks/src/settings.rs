@@ -15,7 +15,7 @@ use crate::event::{object, shortened};
 use crate::folder::folder;
 
 /// Most objects of one site.
-pub const MAX_OBJECTS: usize = 50;
+const MAX_OBJECTS: usize = 50;
 /// Schemes of addresses from which Flux and Argo CD fetch.
 const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "oci"];
 /// Most bytes of the repository's address.

@@ -15,11 +15,11 @@ use crate::record::KnownRecord;
 use crate::seen::Seen;
 use crate::settings::WebhookSettings;
 
-/// How late an event may come, in milliseconds: senders try again for seconds.
-const LATE_MS: i64 = 60 * 60 * 1000;
 /// How far ahead of the hub's clock an event may be dated, in milliseconds; it is ordered as one of the time at which it came.
 const AHEAD_MS: i64 = 5 * 60 * 1000;
 pub(crate) const HOUR_MS: i64 = 60 * 60 * 1000;
+/// How late an event may come, in milliseconds: senders try again for seconds.
+const LATE_MS: i64 = HOUR_MS;
 /// Bodies of one second that a report names of an object.
 const MAX_BODIES: usize = 32;
 /// Foreign objects that are named.
@@ -56,6 +56,10 @@ pub struct WebhookRefusal {
     /// What was expected and found.
     pub reason: String,
 }
+
+/// An event of its site and of a time that counts: see [`check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedEvent(pub(crate) WebhookEvent);
 
 /// What an event changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,7 +268,7 @@ fn elsewhere(
 ///
 /// # Errors
 /// The rule.
-pub fn check(site: &str, event: &WebhookEvent, now_ms: i64) -> Result<(), WebhookRefusal> {
+pub fn check(site: &str, event: WebhookEvent, now_ms: i64) -> Result<CheckedEvent, WebhookRefusal> {
     let refuse = |rule, reason| Err(WebhookRefusal { rule, reason });
     if event.site != site {
         let found = shortened(&event.site);
@@ -285,7 +289,7 @@ pub fn check(site: &str, event: &WebhookEvent, now_ms: i64) -> Result<(), Webhoo
         );
         return refuse("old", reason);
     }
-    Ok(())
+    Ok(CheckedEvent(event))
 }
 
 #[cfg(test)]

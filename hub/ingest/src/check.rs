@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::chain::is_covered;
 use crate::known::BatchStore;
-use crate::line::{ClaimedLine, KnownSite, LineRefusal, read_line, registered};
+use crate::line::{ClaimedLine, LineProof, LineRefusal, read_line, registered};
 use crate::signed::{SignedReport, place};
 use crate::{Batch, not_read};
 use outhaul_signer::envelope::{EnvelopeLine, MAX_ENVELOPE_BYTES};
@@ -38,24 +38,24 @@ pub(crate) fn check(
         (number, read)
     };
     let claimed: Vec<Numbered<ClaimedLine>> = lines.into_par_iter().map(read).collect();
-    let verify = |(number, line): Numbered<(ClaimedLine, KnownSite)>| {
+    let verify = |(number, line): Numbered<(ClaimedLine, LineProof)>| {
         let verified = match line {
-            Ok((line, known_site)) => line.verify(&known_site, fleet)?.map(Arc::new),
+            Ok((line, proof)) => line.verify(&proof, fleet)?.map(Arc::new),
             Err(refused) => Err(refused),
         };
         Ok((number, verified))
     };
-    known_site(session, claimed)?
+    with_proofs(session, claimed)?
         .into_par_iter()
         .map(verify)
         .collect()
 }
 
-/// What the store knows of the site of each line.
-fn known_site(
+/// Each line with what the store has to verify it by.
+fn with_proofs(
     session: &Session<'_>,
     claimed: Vec<Numbered<ClaimedLine>>,
-) -> Result<Vec<Numbered<(ClaimedLine, KnownSite)>>, StoreError> {
+) -> Result<Vec<Numbered<(ClaimedLine, LineProof)>>, StoreError> {
     let whole = || claimed.iter().filter_map(|(_, line)| line.as_ref().ok());
     let names: BTreeSet<&str> = whole().map(|line| line.site().as_str()).collect();
     let places: BTreeSet<ReportPosition> = whole()
@@ -80,7 +80,7 @@ fn known_site(
         .filter_map(|(line, place)| is_of(line, &place).then_some(place))
         .collect();
     let envelopes = session.envelopes_at(&again)?;
-    let known_site = |line: ClaimedLine| {
+    let with_proof = |line: ClaimedLine| {
         let site = line.site();
         let known = sites.get(site.as_str()).cloned().flatten();
         if let Err(refused) = registered(known, site) {
@@ -91,19 +91,19 @@ fn known_site(
         }
         let of_site = || keys.get(site.as_str()).cloned().unwrap_or_default();
         let at = line.report().map(|report| place(report, report.number));
-        let known_site = match at.filter(|place| is_of(&line, place)) {
-            None => KnownSite::ByKeys(of_site()),
+        let proof = match at.filter(|place| is_of(&line, place)) {
+            None => LineProof::ByKeys(of_site()),
             Some(place) => match envelopes.get(&place) {
                 Some(stored) if !line.is_written(stored) => {
-                    KnownSite::Otherwise(of_site(), stored.clone())
+                    LineProof::Otherwise(of_site(), stored.clone())
                 }
-                Some(_) => KnownSite::OnRecord,
-                None => KnownSite::Lost(of_site()),
+                Some(_) => LineProof::OnRecord,
+                None => LineProof::Lost(of_site()),
             },
         };
-        Ok((line, known_site))
+        Ok((line, proof))
     };
-    let numbered = |(number, line): Numbered<ClaimedLine>| (number, line.and_then(known_site));
+    let numbered = |(number, line): Numbered<ClaimedLine>| (number, line.and_then(with_proof));
     Ok(claimed.into_iter().map(numbered).collect())
 }
 

@@ -70,9 +70,9 @@ pub(crate) struct ClaimedLine {
     report: Result<Report, String>,
 }
 
-/// What the store knows of the site of a line.
+/// What the store has to verify a line by.
 #[derive(Debug)]
-pub(crate) enum KnownSite {
+pub(crate) enum LineProof {
     /// What is on record, byte for byte, was verified when it came first.
     OnRecord,
     /// What is on record has another envelope, this one; the site's keys tell which of the two holds.
@@ -124,19 +124,19 @@ impl ClaimedLine {
     /// Verifies it, for the hub of `fleet`.
     pub fn verify(
         self,
-        known_site: &KnownSite,
+        proof: &LineProof,
         fleet: &str,
     ) -> Result<Result<SignedReport, LineRefusal>, StoreError> {
-        let signed = match known_site {
-            KnownSite::OnRecord => Ok(Signed::OnRecord),
-            KnownSite::Otherwise(keys, stored) => {
+        let signed = match proof {
+            LineProof::OnRecord => Ok(Signed::OnRecord),
+            LineProof::Otherwise(keys, stored) => {
                 self.compare(&keys_of(self.site.as_str(), keys)?, stored)
             }
-            KnownSite::Lost(keys) => match self.check(&keys_of(self.site.as_str(), keys)?, fleet) {
+            LineProof::Lost(keys) => match self.check(&keys_of(self.site.as_str(), keys)?, fleet) {
                 Ok(Signed::By(_)) => Ok(Signed::Restored),
                 other => other,
             },
-            KnownSite::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
+            LineProof::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
         };
         let site = self.site.to_string();
         let signed_report = |report, signed| SignedReport {

@@ -220,7 +220,7 @@ mod tests {
         assert!(more.iter().all(|one| one.id == Some(7)));
         let last = &more[8].detail;
         assert_eq!(last, "GET /a; 512 times or more within this minute");
-        // The next minute begins again.
+        // The next minute is counted from nothing.
         assert_eq!(away.count(group(1), "GET /c", MINUTE_MS).unwrap().id, None);
 
         let networks = (0..10_000).filter_map(|peer| away.count(group(peer), "x", MINUTE_MS));

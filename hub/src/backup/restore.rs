@@ -1,6 +1,6 @@
 //! A hub comes back from a backup: all of it is checked, then it gets its names.
 //!
-//! What comes in: a backup, and a folder in which no hub's database is. What goes out: a hub in which gates begin again, or
+//! What comes in: a backup, and a folder in which no hub's database is. What goes out: a hub in which gates start from nothing, or
 //! the folder as it was. The database is checked under another name and renamed last: what is interrupted is not a hub yet,
 //! and the same command again makes it one.
 

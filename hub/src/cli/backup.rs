@@ -27,7 +27,7 @@ pub(crate) struct Backup {
 
 /// Bring a hub back from a backup, into a folder where no hub is
 ///
-/// Everything in the file is checked before the hub is there. From then on gates begin again: reports, approvals, waivers and
+/// Everything in the file is checked before the hub is there. From then on gates start from nothing: reports, approvals, waivers and
 /// deferrals from before the restore do not count, because what was lost is unknown. Reports that sites make and bring
 /// from then on do.
 #[derive(Debug, clap::Args)]
@@ -98,7 +98,7 @@ pub(super) fn restore(common: &Common, args: &Restore) -> Result<u8, HubError> {
         )),
     }
     print::talk(
-        "gates begin again: reports, approvals, waivers and deferrals from before do not count; a site counts again by a \
+        "gates start from nothing: reports, approvals, waivers and deferrals from before do not count; a site counts again by a \
          report that it makes and that comes in from now on, and people approve, waive and defer again",
     );
     print::talk(

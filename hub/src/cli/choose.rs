@@ -76,7 +76,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     }
     if let Some(epoch) = &after {
         print::talk(&format!(
-            "note: reports of that machine were refused; it numbered them again as `{epoch}`, which is on record and counts from now on"
+            "note: reports of that machine were refused; it renumbered them as `{epoch}`, which is on record and counts from now on"
         ));
     } else if act.epoch.is_none() {
         print::talk(&format!(

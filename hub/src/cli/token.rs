@@ -12,7 +12,7 @@ use crate::state::{Hub, StateError};
 use crate::store::{AccessEntry, Session, StoreError, Token};
 use crate::time::{self, DAY_MS};
 
-/// How long a token holds unless given.
+/// How long a token holds unless another time is given.
 const DEFAULT_DAYS: i64 = 90;
 
 /// Tokens of people and programs that use this hub over the network

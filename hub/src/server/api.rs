@@ -118,8 +118,8 @@ struct Health {
     security(()),
     summary = "Does this hub work",
     responses(
-        (status = 200, description = "It answers and accepts", body = Health),
-        (status = 503, description = "It answers, and accepts nothing", body = Health),
+        (status = 200, description = "It answers and accepts reports", body = Health),
+        (status = 503, description = "It answers, and accepts no reports", body = Health),
     )
 )]
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {

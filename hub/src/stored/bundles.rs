@@ -26,7 +26,7 @@ pub(super) fn file(path: &str, text: &str) -> File {
     }
 }
 
-/// A bundle of which the first assignment has these files; its index is kept unless given otherwise.
+/// A bundle of which the first assignment has these files; its index is kept where `is_kept`.
 pub(crate) fn bundle(
     store: &mut Store,
     (environment, number, commit): (&str, u64, &str),

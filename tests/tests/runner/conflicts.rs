@@ -124,7 +124,7 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
     let replaced = choose(&fixture, &other);
     assert_eq!(replaced.code, Some(0));
     assert!(
-        replaced.stderr.contains("it numbered them again"),
+        replaced.stderr.contains("it renumbered them"),
         "{}",
         replaced.everything()
     );
@@ -176,7 +176,7 @@ fn attack_a_site_restored_from_an_older_copy_is_chosen_after_it_numbered_its_rep
     let [_, other] = digests(&fixture);
     let chosen = choose(&fixture, &other);
     assert_eq!(chosen.code, Some(0), "{}", chosen.everything());
-    let said = "it numbered them again as `";
+    let said = "it renumbered them as `";
     assert!(chosen.stderr.contains(said), "{}", chosen.everything());
     assert_ne!(at_gate(&fixture), "conflict");
     // The machine that was on record before goes on: nobody may take the site for it.

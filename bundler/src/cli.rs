@@ -119,9 +119,8 @@ pub fn command() -> clap::Command {
 }
 
 impl Cli {
-    /// Does what was typed.
+    /// Does what was typed; which messages are printed was set before.
     pub fn run(self) -> ExitCode {
-        self.messages.apply();
         failure::say_settings();
         if !matches!(self.command, Command::Serve(_)) {
             signals::watch();

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use mimalloc::MiMalloc;
 use outhaul_bundler::cli::{Cli, settings};
 use outhaul_git::terminal;
-use outhaul_kit::console;
+use outhaul_kit::console::{self, options};
 use outhaul_plane::render::jinja_process;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -45,11 +45,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    cli.messages.apply();
     // What shipping warns of stands in no answer: a bundle that is on record although the command failed.
-    let normal = "error,outhaul_ship=warn";
-    let level = cli.messages.log_level(normal);
+    let level = cli.messages.log_level("error,outhaul_ship=warn");
     let asked = EnvFilter::try_from_env("OUTHAUL_LOG").ok();
-    let is_log = asked.is_some() || (level != normal && level != "error");
+    let is_log = asked.is_some() || options::is_verbose();
     let log = tracing_subscriber::fmt()
         .with_writer(|| terminal::Log)
         // What colours it would be written out with the rest.

@@ -282,6 +282,10 @@ impl Reconciler for Folder {
         Ok(found)
     }
 
+    fn absent(&self, desired: &Desired, recorded: &[Item]) -> Result<Vec<Change>, ApplyError> {
+        self.absent_of(desired, recorded)
+    }
+
     fn items(&self, desired: &Desired) -> Vec<Item> {
         let wanted = wanted(desired).into_iter();
         wanted

@@ -94,6 +94,15 @@ pub trait Reconciler: fmt::Debug {
         None
     }
 
+    /// What the inventory has as `desired` wants it, and what is not on this host: [`Reconciler::apply`] writes it again. Looks, and changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Reconciler::apply`].
+    fn absent(&self, _desired: &Desired, _recorded: &[Item]) -> Result<Vec<Change>, ApplyError> {
+        Ok(Vec::new())
+    }
+
     /// What goes with what would be removed of an assignment, which is `gone` as a whole or changes, besides what was applied: `recorded` is what
     /// the inventory has. Only what the site's settings allow.
     fn goes_with_removed(&self, _gone: bool, _recorded: &[Item]) -> Vec<Change> {

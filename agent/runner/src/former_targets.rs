@@ -1,21 +1,25 @@
 //! Folders that the folder reconciler wrote to before `target` in `agent.toml` was changed: what it wrote there stays.
 //!
-//! What comes in: the settings, and the inventory, which names files below the target as it is now. What goes out: each earlier folder with
-//! the files that this agent wrote into it, for as long as one of them is there; and the target that a running service still follows. It removes
-//! none of them: what still reads the folder, a person knows.
+//! What comes in: the settings, and the inventory, which names files below the target. What goes out: each earlier folder with the files that this
+//! agent wrote into it, for as long as one of them is there; the inventory of the target as it is now; and the target that a running service
+//! still follows. It removes no file: what still reads the folder, a person knows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::text::{self, quoted};
-use outhaul_reconcilers::folder;
+use outhaul_reconcilers::{Item, Phase, folder};
 use outhaul_site::attention::{Attention, AttentionKind};
+use outhaul_values::file;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
+use crate::apply;
 use crate::config;
 use crate::error::AgentError;
-use crate::state::{self, StateError, inventory, key};
+use crate::generation;
+use crate::state::{self, StateError, Store, generations, inventory, key, saved};
 
 /// Most folders that are remembered, the latest.
 const MAX_FOLDERS: usize = 8;
@@ -29,6 +33,9 @@ struct FormerTarget {
     folder: PathBuf,
     /// What was written, relative to it.
     items: Vec<String>,
+    /// The same as the inventory had it; empty in what an earlier agent remembered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inventory: Vec<Item>,
 }
 
 impl FormerTarget {
@@ -38,6 +45,26 @@ impl FormerTarget {
         let items = self.items.iter().map(String::as_str);
         let is_there = |item: &&str| folder.join(item).symlink_metadata().is_ok();
         items.filter(is_there).collect()
+    }
+
+    /// The inventory of this folder, for when it is the target again. Of what an earlier agent remembered, the names alone are known.
+    fn inventory(self) -> Vec<Item> {
+        if !self.inventory.is_empty() {
+            return self.inventory;
+        }
+        let named = self.items.into_iter().filter_map(|item| {
+            let (assignment, _) = item.split_once('/')?;
+            Some(Item {
+                kind: folder::KIND.to_owned(),
+                assignment: assignment.to_owned(),
+                item,
+                digest: String::new(),
+                before: String::new(),
+                generation: 0,
+                phase: Phase::Applied,
+            })
+        });
+        named.collect()
     }
 
     fn attention(&self, agent: &Agent, now: &Path) -> Option<Attention> {
@@ -90,14 +117,24 @@ fn is_same(agent: &Agent, one: &Path, other: &Path) -> bool {
         || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn written(db: &Connection) -> Result<Vec<String>, StateError> {
-    let items = inventory::items(db, None)?.into_iter();
-    let ours = items.filter(|item| item.kind == folder::KIND);
-    Ok(ours.map(|item| item.item).collect())
+fn written(db: &Connection) -> Result<Vec<Item>, StateError> {
+    let mut items = inventory::items(db, None)?;
+    items.retain(|item| item.kind == folder::KIND);
+    Ok(items)
 }
 
-/// The earlier folders, as the settings and the inventory show them now, and whether that is remembered already.
-fn found(agent: &Agent, now: &Path) -> Result<(Vec<FormerTarget>, bool), StateError> {
+/// What the settings and the inventory show of earlier folders.
+struct Found {
+    /// The folders, the latest last.
+    former: Vec<FormerTarget>,
+    /// The one among them that is the target again.
+    returned: Option<FormerTarget>,
+    /// Whether the target is the one that is remembered.
+    is_known: bool,
+}
+
+/// The earlier folders, as the settings and the inventory show them now.
+fn found(agent: &Agent, now: &Path) -> Result<Found, StateError> {
     let db = agent.store.read();
     let mut former: Vec<FormerTarget> = state::meta(db, key::FORMER_TARGETS)?.unwrap_or_default();
     let known: Option<PathBuf> = state::meta(db, key::TARGET)?;
@@ -105,19 +142,36 @@ fn found(agent: &Agent, now: &Path) -> Result<(Vec<FormerTarget>, bool), StateEr
         .as_deref()
         .is_some_and(|known| is_same(agent, known, now))
     {
-        return Ok((former, true));
+        return Ok(Found {
+            former,
+            returned: None,
+            is_known: true,
+        });
     }
     if let Some(folder) = known {
-        let items = written(db)?;
+        let inventory = written(db)?;
         former.retain(|one| one.folder != folder);
-        if !items.is_empty() {
-            former.push(FormerTarget { folder, items });
+        if !inventory.is_empty() {
+            let items = inventory.iter().map(|item| item.item.clone()).collect();
+            former.push(FormerTarget {
+                folder,
+                items,
+                inventory,
+            });
         }
     }
     // It is in use again: what lies there is what bundles change.
+    let again = former
+        .iter()
+        .position(|one| is_same(agent, &one.folder, now));
+    let returned = again.map(|at| former.remove(at));
     former.retain(|one| !is_same(agent, &one.folder, now));
     former.drain(..former.len().saturating_sub(MAX_FOLDERS));
-    Ok((former, false))
+    Ok(Found {
+        former,
+        returned,
+        is_known: false,
+    })
 }
 
 /// The target that a running service follows, where agent.toml names another one since.
@@ -180,7 +234,53 @@ pub fn follow_service(agent: &mut Agent) -> Result<Option<StillFollowed>, AgentE
     }))
 }
 
-/// Remembers the target, and what an earlier one holds, before anything is written to the new one.
+/// What of the inventory is no record of the target as it is now, and what is one of it besides.
+#[derive(Default)]
+struct Compared {
+    elsewhere: Vec<Item>,
+    besides: Vec<Item>,
+}
+
+/// Compares the inventory, which another target or another machine has filled, with what lies in the target: only what is there exactly as it was
+/// applied is certain to be Outhaul's. A saved database knows what was applied since a backup.
+fn compare(agent: &Agent, is_from_backup: bool) -> Result<Compared, StateError> {
+    let folder = apply::folder(&agent.config, &agent.state_folder);
+    let active = generations::active(agent.store.read())?;
+    let index = active.and_then(|number| crate::index_of(agent, number).ok());
+    let applied = index.map_or_else(Vec::new, |index| {
+        generation::desired(&agent.state_folder, &index, &agent.site.name)
+    });
+    // With sealed values opened and values of the site, a file has another digest than the bundle names.
+    let own = applied.iter().flat_map(file::kept).collect::<Vec<_>>();
+    let same = applied.iter().chain(&own);
+    let known: BTreeSet<String> = same
+        .flat_map(|desired| folder.known_again(desired).0)
+        .map(|item| item.item)
+        .collect();
+    let mut elsewhere = written(agent.store.read())?;
+    elsewhere.retain(|item| !folder.is_as_recorded(item) && !known.contains(&item.item));
+    let mut besides = Vec::new();
+    if is_from_backup {
+        for path in saved::all(&agent.state_folder.database()) {
+            besides.extend(saved_inventory(agent, &path).unwrap_or_default());
+        }
+        besides.retain(|item| folder.is_as_recorded(item));
+    }
+    Ok(Compared { elsewhere, besides })
+}
+
+/// The inventory of a saved database, where it is this site's.
+fn saved_inventory(agent: &Agent, path: &Path) -> Result<Vec<Item>, StateError> {
+    let site = saved::site_in(path)?;
+    if (&site.fleet, &site.name) != (&agent.site.fleet, &agent.site.name) {
+        return Ok(Vec::new());
+    }
+    written(Store::open_read_only(path)?.read())
+}
+
+/// Remembers the target, and what an earlier one holds, before anything is written to the new one. What was applied in another target, or on another
+/// machine, is no record of the files in this one: of those, the inventory keeps what is there exactly as it was applied, such as in a folder that
+/// was moved.
 ///
 /// # Errors
 /// [`AgentError`] of the store.
@@ -188,15 +288,34 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let Some(now) = target(agent) else {
         return Ok(());
     };
-    let (mut former, is_known) = found(agent, &now)?;
+    let Found {
+        mut former,
+        returned,
+        is_known,
+    } = found(agent, &now)?;
     let before = former.len();
     if is_known {
         former.retain(|one| !one.left(agent).is_empty());
     }
-    if is_known && former.len() == before {
+    let db = agent.store.read();
+    let is_from_backup = state::meta::<bool>(db, key::FROM_BACKUP)?.unwrap_or_default();
+    if is_known && former.len() == before && !is_from_backup {
         return Ok(());
     }
+    let is_other = !is_known && state::meta::<PathBuf>(db, key::TARGET)?.is_some();
+    let Compared { elsewhere, besides } = match is_other || is_from_backup {
+        true => compare(agent, is_from_backup)?,
+        false => Compared::default(),
+    };
+    let returned = returned.map_or_else(Vec::new, FormerTarget::inventory);
     Ok(agent.commit(|db, _| {
+        for item in &elsewhere {
+            inventory::forget(db, item)?;
+        }
+        for item in returned.iter().chain(&besides) {
+            inventory::put(db, item)?;
+        }
+        state::set_meta::<bool>(db, key::FROM_BACKUP, None)?;
         state::set_meta(db, key::TARGET, Some(&now))?;
         let kept = Some(&former).filter(|former| !former.is_empty());
         state::set_meta(db, key::FORMER_TARGETS, kept)
@@ -211,7 +330,7 @@ pub fn attention(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let Some(now) = target(agent) else {
         return Ok(Vec::new());
     };
-    let (former, _) = found(agent, &now)?;
+    let former = found(agent, &now)?.former;
     let found = former.iter().filter_map(|one| one.attention(agent, &now));
     Ok(found.collect())
 }

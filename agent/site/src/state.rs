@@ -136,6 +136,8 @@ pub mod key {
     pub const TARGET: &str = "target";
     /// `Pins` of the runner: that images were pinned in containerd, and for which bundles.
     pub const PINNED_IMAGES: &str = "pinned-images";
+    /// Whether the inventory came with a backup, and was not compared with the target of this machine yet.
+    pub const FROM_BACKUP: &str = "from-backup";
     /// `FormerTarget`s of the runner: where it wrote before.
     pub const FORMER_TARGETS: &str = "former-targets";
     /// [`super::delays::Delays`]: what asks for a bundle that waits to be applied later.

@@ -21,7 +21,7 @@ use crate::machine::{Event, State};
 use crate::orders;
 use crate::rehearsal::served;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
-use crate::runner::{self, approval, delays, held};
+use crate::runner::{self, approval, delays, former_targets, held};
 use crate::state::{generations, inventory};
 use crate::update;
 use outhaul_reconcilers::{Change, Desired, Item, Reconciler, ansible};
@@ -235,7 +235,14 @@ fn all_of(reconciler: &dyn Reconciler, desired: &Desired) -> Vec<Change> {
     files.collect()
 }
 
-fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Result<(), AgentError> {
+fn plan_assignments(
+    agent: &mut Agent,
+    index: &Index,
+    plan: &mut ImportPlan,
+) -> Result<(), AgentError> {
+    // As before anything is applied: what was written to another target is not in this one.
+    former_targets::look(agent)?;
+    let agent = &*agent;
     let reconcilers = agent.reconcilers(index)?;
     // A folder that is gone keeps nobody from looking at a newer bundle.
     let active = plan.active.map(|number| runner::index_of(agent, number));
@@ -258,6 +265,7 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
                 None => all_of(reconciler, &desired),
             };
         }
+        changes.extend(reconciler.absent(&desired, &recorded)?);
         plan.in_the_way
             .extend(reconciler.in_the_way(&desired, &recorded)?);
         plan.not_looked_for = plan.not_looked_for.or(reconciler.not_looked_for());

@@ -45,6 +45,7 @@ mod on_site;
 mod one_assignment;
 mod order_trust;
 mod orders;
+mod other_targets;
 mod overlays;
 mod owners;
 mod parity;

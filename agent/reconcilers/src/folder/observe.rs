@@ -13,11 +13,52 @@ use super::beneath::PathState;
 use super::{DesiredFile, Folder, open, wanted};
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::inventory::Item;
 use crate::marks::Marks;
-use crate::outcome::{failed, result, step};
+use crate::outcome::{Change, failed, result, step};
 use crate::sealed::SealedError;
 
 impl Folder {
+    /// Whether the target has an item of the inventory exactly as it was applied.
+    pub fn is_as_recorded(&self, item: &Item) -> bool {
+        let target = self.open_target(false).ok().flatten();
+        let found = target.and_then(|target| target.look(&item.item, None).ok());
+        matches!(found, Some(PathState::File(digest, _)) if digest.to_string() == item.digest)
+    }
+
+    /// What the inventory has as it is wanted, and what is not in the target.
+    pub(super) fn absent_of(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+    ) -> Result<Vec<Change>, ApplyError> {
+        let target = self.open_target(false)?;
+        let wanted = wanted(desired);
+        let ours = recorded.iter().filter(|item| {
+            let file = wanted.get(&item.item);
+            file.is_some_and(|file| item.digest == file.content.to_string())
+        });
+        let mut absent = Vec::new();
+        for item in ours {
+            let is_absent = match target
+                .as_ref()
+                .map(|target| target.look(&item.item, Some(0)))
+            {
+                None | Some(Ok(PathState::Nothing)) => true,
+                Some(Err(error)) if error.is_of_the_disk() => return Err(error.into()),
+                // What else is there is not absent; what is in the way is named as such.
+                Some(_) => false,
+            };
+            if is_absent {
+                absent.push(Change {
+                    action: "add",
+                    item: item.item.clone(),
+                });
+            }
+        }
+        Ok(absent)
+    }
+
     /// Compares one assignment with the target.
     pub(super) fn compare(
         &self,

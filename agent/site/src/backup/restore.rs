@@ -391,6 +391,8 @@ fn renumber(
         };
         state::set_meta(db, key::RESTORED, Some(&restored))?;
         state::set_meta(db, key::SITE, Some(next))?;
+        // What was applied on the machine of the backup is no record of the files on this one.
+        state::set_meta(db, key::FROM_BACKUP, Some(&true))?;
         Ok::<_, StateError>(())
     })?;
     Ok(())

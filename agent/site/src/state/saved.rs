@@ -22,9 +22,14 @@ pub fn beside(database: &Path) -> Option<PathBuf> {
 
 /// The saved ones that may not take the place of any, because they are damaged.
 pub(crate) fn damaged_beside(database: &Path) -> Vec<PathBuf> {
-    let mut all = former::databases(&database.with_file_name(RESCUED));
-    all.retain(|path| site_in(path).is_err());
-    all
+    let mut found = all(database);
+    found.retain(|path| site_in(path).is_err());
+    found
+}
+
+/// Everything that was saved beside `database`, by its name.
+pub fn all(database: &Path) -> Vec<PathBuf> {
+    former::databases(&database.with_file_name(RESCUED))
 }
 
 /// Whose the saved database at `path` is; all of it is read.

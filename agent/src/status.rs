@@ -22,6 +22,7 @@ use crate::machine::{Site, State};
 use crate::orders::{self, EnrolmentStatus};
 use crate::report;
 use crate::runner::former_targets::{self, StillFollowed};
+use crate::runner::lost_settings;
 use crate::runner::progress::{self, Step};
 use crate::runner::{self, delays, held};
 use crate::state::delays::Delays;
@@ -224,7 +225,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
             state: g.state.as_str(),
             index: g.index.to_string(),
             source: g.source,
-            note: g.note.to_string(),
+            note: lost_settings::as_of_now(g.note, &agent.state_folder).to_string(),
             // What a backup left out, or someone removed, is not here, whatever the database says.
             on_disk: g.whole && agent.state_folder.generation(g.number).is_dir(),
         })
@@ -234,6 +235,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
     let row = site.worked_on().or(active);
     let row = row.map(|number| generations::one(db, number)).transpose()?;
     let note = row.flatten().map(|row| row.note).unwrap_or_default();
+    let note = lost_settings::as_of_now(note, &agent.state_folder);
     // An index that cannot be read is reported by what needs it.
     let index = active.and_then(|number| runner::whole_index_of(agent, number).ok());
     let name = &agent.site.name;
@@ -259,7 +261,10 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         delays: delays::present(agent)?,
         steps: progress::steps(agent, &site)?,
         agent: AgentStatus::of(&agent.state_folder),
-        to_do: advice::to_do(&site, &note, &at_work),
+        to_do: match (agent.check_decision(), site.worked_on()) {
+            (Err(_), Some(number)) => Some(lost_settings::to_do(number)),
+            _ => advice::to_do(&site, &note, &at_work),
+        },
         command: matches!(at_work, AtWork::Command(_)),
         service: at_work == AtWork::Service,
         generations,

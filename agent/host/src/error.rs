@@ -353,7 +353,7 @@ impl AgentError {
     /// What to do next; may be empty.
     pub fn help(&self) -> String {
         match self {
-            Self::Config(ConfigError::Dangling { .. }) => "put the file there, or mount what it lies on, and repeat the command; without the link, every setting has its default".into(),
+            Self::Config(ConfigError::Dangling { .. }) => "put the file there, or mount what it lies on, and repeat the command; where the default settings are meant from now on, put a file without settings in the place of the link".into(),
             Self::Config(_) => "correct agent.toml; nothing was changed".into(),
             Self::State(error) => error.help(),
             Self::Export(error) if is_denied(error) => rights_help(error, "write to", "export to a folder of that user, and copy it to the stick as root"),

@@ -12,7 +12,6 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::Item;
 use outhaul_settings::noted;
 use outhaul_signer::SigningKey;
-use outhaul_site::aside;
 use outhaul_site::backup::restore;
 use outhaul_values::GivenValues;
 use rusqlite::Transaction;
@@ -24,7 +23,7 @@ use crate::facilities::Facilities;
 use crate::host::Host;
 use crate::identity;
 use crate::keys;
-use crate::lost_settings;
+use crate::lost_settings::{self, NOT_APPLIED, UNDECIDED};
 use crate::reconcilers::BundleReconcilers;
 use crate::rehearsal::Rehearsal;
 use crate::state::clock::{self, ClockReading};
@@ -76,7 +75,7 @@ impl Agent {
         let state_folder = StateFolder::new(state);
         state::check_enrolled(&state_folder)?;
         state_folder.check()?;
-        let has_settings = aside::is_taken(&state_folder.config());
+        let has_settings = noted::is_there(&state_folder);
         let config = config::load(&state_folder.config())?;
         state_folder.create()?;
         let store = Store::open(&state_folder.database())?;
@@ -165,12 +164,26 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Apply`]
     pub fn check_settings(&self) -> Result<(), AgentError> {
-        // What is rehearsed beside a service, the service would do by what it read.
-        let by_service =
-            self.rehearsal.is_some() && lost_settings::is_known_to_service(&self.state_folder);
-        match self.has_settings || by_service {
+        let (folder, db) = (&self.state_folder, self.store.read());
+        if self.rehearsal.is_some() {
+            // What is rehearsed beside a service, the service would do by what it read.
+            return lost_settings::refuse_beside(folder, db, self.has_settings, NOT_APPLIED);
+        }
+        match self.has_settings {
             true => Ok(()),
-            false => lost_settings::refuse(&self.state_folder, self.store.read()),
+            false => lost_settings::refuse(folder, db),
+        }
+    }
+
+    /// Refuses, before it is recorded, what a person decides and nobody would carry out, because the settings of this site are lost.
+    ///
+    /// # Errors
+    /// [`AgentError::Apply`]
+    pub fn check_decision(&self) -> Result<(), AgentError> {
+        let (folder, db) = (&self.state_folder, self.store.read());
+        match self.has_lock() {
+            true if self.has_settings => Ok(()),
+            _ => lost_settings::refuse_beside(folder, db, self.has_settings, UNDECIDED),
         }
     }
 

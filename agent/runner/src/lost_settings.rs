@@ -6,19 +6,24 @@
 use std::path::Path;
 
 use outhaul_reconcilers::ApplyError;
-use outhaul_settings::noted::{self, lost, sentence};
-use outhaul_site::aside;
+use outhaul_settings::noted::{self, is_reason, is_there, lost, sentence};
 use outhaul_site::attention::{Attention, AttentionKind};
 
 use rusqlite::Connection;
 
 use crate::config;
 use crate::error::AgentError;
-use crate::state::{self, StateError, key};
+use crate::state::{self, Note, StateError, key};
 use crate::state_folder::StateFolder;
 
+/// What comes of lost settings for bundles.
+pub(crate) const NOT_APPLIED: &str = "no bundle is applied";
+
+/// What comes of them for what a person decides.
+pub(crate) const UNDECIDED: &str = "no bundle is applied, and no decision is recorded";
+
 /// Whether a service runs that read a file which is another one now, or gone.
-pub(crate) fn is_known_to_service(state_folder: &StateFolder) -> bool {
+fn is_known_to_service(state_folder: &StateFolder) -> bool {
     let read = state_folder.service_settings();
     read.is_some() && read != config::mark(&state_folder.config())
 }
@@ -28,23 +33,61 @@ pub(crate) fn is_known_to_service(state_folder: &StateFolder) -> bool {
 /// # Errors
 /// [`AgentError::Apply`]
 pub(crate) fn refuse(state_folder: &StateFolder, db: &Connection) -> Result<(), AgentError> {
+    refused(state_folder, db, "this program", NOT_APPLIED)
+}
+
+/// Refuses what the process that works on this site would not carry out, because it has the default settings in place of lost ones. A service that read the
+/// file before it was lost goes on with what it read.
+///
+/// # Errors
+/// [`AgentError::Apply`]
+pub(crate) fn refuse_beside(
+    state_folder: &StateFolder,
+    db: &Connection,
+    has_settings: bool,
+    so: &str,
+) -> Result<(), AgentError> {
+    match state_folder.service_settings() {
+        Some(read) if read != config::mark_of_none() => Ok(()),
+        Some(_) => refused(state_folder, db, "the service", so),
+        None if has_settings => Ok(()),
+        None => refused(state_folder, db, "this program", so),
+    }
+}
+
+fn refused(
+    state_folder: &StateFolder,
+    db: &Connection,
+    started: &str,
+    so: &str,
+) -> Result<(), AgentError> {
     let Some(names) = state::meta::<Vec<String>>(db, key::SETTINGS)? else {
         return Ok(());
     };
-    let error = match aside::is_taken(&state_folder.config()) {
+    let error = match is_there(state_folder) {
         true => ApplyError::Settings {
-            problem: "agent.toml was gone when this program started, and is there again: it is not followed yet, and no bundle is applied".to_owned(),
+            problem: format!(
+                "agent.toml was gone when {started} started, and is there again: it is not followed yet; {so}"
+            ),
             help: "`systemctl restart outhaul-agent` has the service follow it".to_owned(),
         },
         false => ApplyError::Settings {
             problem: format!(
-                "{}: by the default settings, bundles would be applied in another way; no bundle is applied",
+                "{}: by the default settings, bundles would be applied in another way; {so}",
                 sentence(state_folder, &names)
             ),
             help: help(state_folder, None),
         },
     };
     Err(error.into())
+}
+
+/// What is said of a bundle, without that its work cannot go on because the settings are lost, where they are there again.
+pub fn as_of_now(note: Note, state_folder: &StateFolder) -> Note {
+    match is_reason(&note.blocked) && is_there(state_folder) {
+        true => note.unblocked(),
+        false => note,
+    }
 }
 
 /// The same for `status`; `target` is the one that a running service still writes to, as its settings named it.
@@ -70,6 +113,14 @@ pub fn attention(
         format!("{}: {now}", sentence(state_folder, &names)),
         help(state_folder, target),
     )))
+}
+
+/// What a person is to do about unfinished work while the settings are lost.
+pub fn to_do(number: u64) -> String {
+    format!(
+        "the work on bundle {number} is unfinished, and goes on when agent.toml is there again: run `outhaul-agent apply` then, or leave it to the service \
+         where it runs"
+    )
 }
 
 fn help(state_folder: &StateFolder, target: Option<&Path>) -> String {

@@ -293,9 +293,18 @@ pub enum ConfigError {
 /// be read.
 pub fn mark(path: &Path) -> Option<String> {
     let bytes = durable::read_if_present(path, MAX_CONFIG_BYTES).ok()?;
-    let mut digits = Digest::of(&bytes.unwrap_or_default()).hex();
+    Some(mark_of(&bytes.unwrap_or_default()))
+}
+
+fn mark_of(bytes: &[u8]) -> String {
+    let mut digits = Digest::of(bytes).hex();
     digits.truncate(32);
-    Some(digits)
+    digits
+}
+
+/// The mark of a file that is not there.
+pub fn mark_of_none() -> String {
+    mark_of(b"")
 }
 
 /// Reads `<state>/agent.toml`; without the file, the defaults.

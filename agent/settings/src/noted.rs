@@ -7,7 +7,6 @@
 use std::path::Path;
 
 use outhaul_kit::{durable, text};
-use outhaul_site::aside;
 use outhaul_site::state::{self, StateError, Store, key};
 use outhaul_site::state_folder::StateFolder;
 use rusqlite::Connection;
@@ -48,17 +47,30 @@ pub fn lost(
     state_folder: &StateFolder,
     db: &Connection,
 ) -> Result<Option<Vec<String>>, StateError> {
-    match aside::is_taken(&state_folder.config()) {
+    match is_there(state_folder) {
         true => Ok(None),
         false => state::meta(db, key::SETTINGS),
     }
+}
+
+/// Whether the file is there. Where a link leads to nothing, it is not.
+pub fn is_there(state_folder: &StateFolder) -> bool {
+    !matches!(state_folder.config().try_exists(), Ok(false))
+}
+
+/// What every sentence about lost settings has in it.
+const IS_GONE: &str = "is gone, and this site has worked with one that sets";
+
+/// Whether a reason that was noted earlier is that the settings were lost.
+pub fn is_reason(text: &str) -> bool {
+    text.contains(IS_GONE)
 }
 
 /// That they are lost, in words.
 pub fn sentence(state_folder: &StateFolder, names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     format!(
-        "`{}` is gone, and this site has worked with one that sets {}",
+        "`{}` {IS_GONE} {}",
         text::path(&state_folder.config()),
         text::named(&names, MAX_NAMED)
     )

@@ -22,6 +22,7 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    agent.check_decision()?;
     if !busy {
         tidy::restore_floors(&agent)?;
     }

@@ -96,6 +96,7 @@ fn active_already(agent: &Agent, number: u64) -> Result<Option<String>, AgentErr
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    agent.check_decision()?;
     let number = number(&agent, args.number.as_deref())?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let why = args.why.as_deref().unwrap_or_default();

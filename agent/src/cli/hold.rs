@@ -10,6 +10,7 @@ use crate::runner::{self, decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
+use crate::state_folder::AtWork;
 use outhaul_kit::text::one_full_line;
 
 /// What is remembered where nobody gave a reason.
@@ -83,14 +84,26 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         None => None,
     };
     let text = match work {
-        Some(number) => {
-            format!("{text}; the work on bundle {number} was begun before and goes on to its end")
-        }
+        Some(number) => format!("{text}; {}", goes_on(&agent, number)),
         None => text,
     };
     let said = serde_json::json!({ "hold": hold, "goes_on": work });
     context.print(&text, &said);
     Ok(0)
+}
+
+/// What becomes of work that was begun before a hold.
+fn goes_on(agent: &Agent, number: u64) -> String {
+    let begun = format!("the work on bundle {number} was begun before");
+    match (agent.check_decision(), agent.state_folder.at_work()) {
+        (Err(_), _) => {
+            format!("{begun}, is unfinished, and goes on when agent.toml is there again")
+        }
+        (Ok(()), AtWork::Nobody) => {
+            format!("{begun} and is unfinished: `outhaul-agent apply` ends it")
+        }
+        (Ok(()), _) => format!("{begun} and goes on to its end"),
+    }
 }
 
 /// What waits when a hold is over, and who applies it.
@@ -99,6 +112,11 @@ fn waits_now(agent: &Agent, site: &Site) -> Result<String, AgentError> {
         return Ok("no bundle waits".to_owned());
     };
     let number = waiting.number;
+    if agent.check_decision().is_err() {
+        return Ok(format!(
+            "bundle {number} waits, and no bundle is applied until agent.toml is there again"
+        ));
+    }
     let note = runner::note_of(agent.store.read(), number)?;
     Ok(match note.as_str() {
         "" => format!(
@@ -149,6 +167,8 @@ fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError
         );
         return Ok(0);
     }
+    // What is released is applied.
+    agent.check_decision()?;
     let text = match assignments::release(&mut agent, decided(reason(args).unwrap_or_default()))? {
         Released::Apply(number) => {
             let ordered = Ordered::Apply { number };

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::text;
 use tracing::subscriber::{NoSubscriber, with_default};
 
 use super::{Context, import};
 use crate::agent::Agent;
-use crate::calls;
+use crate::calls::{self, CommandResult};
 use crate::error::AgentError;
+use crate::intake::plan::{self, Unfinished};
 use crate::machine::Event;
 use crate::runner::{self, former_targets, lost_settings};
 
@@ -38,26 +40,45 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     }
     // Nothing is planned then, and the answer says so.
     let is_refused = agent.check_settings().is_err();
-    let text = args.text.as_deref().map(import::text).transpose()?;
+    let slip = args.text.as_deref().map(import::text).transpose()?;
     // The log is of what happens, and nothing happens.
-    let answer = with_default(NoSubscriber::default(), || match (&args.path, &text) {
-        (Some(path), _) => calls::import::plan(&mut agent, path),
-        (None, text) => calls::import::plan_text(&mut agent, text.as_deref().unwrap_or_default()),
-    });
+    let answer = with_default(NoSubscriber::default(), || {
+        let first = match is_refused {
+            true => None,
+            false => plan::finish(&mut agent)?,
+        };
+        let answer = match (&args.path, &slip) {
+            (Some(path), _) => calls::import::plan(&mut agent, path),
+            (None, slip) => {
+                calls::import::plan_text(&mut agent, slip.as_deref().unwrap_or_default())
+            }
+        };
+        Ok::<_, AgentError>(match first {
+            Some(first) => after(&first, answer),
+            None => answer,
+        })
+    })?;
     let setting = followed.as_ref().and_then(|one| one.setting.clone());
-    if let Some(target) = followed {
+    let lost =
+        lost_settings::attention(&agent.state_folder, agent.store.read(), setting.as_deref())?;
+    let lost = lost.filter(|_| !is_refused);
+    if let Some(target) = followed.as_ref().filter(|_| lost.is_none()) {
         super::say(&format!(
             "warning: {}; this plan is for the former; {}",
             target.sentence(),
             target.help()
         ));
     }
-    if !is_refused
-        && let Some(lost) =
-            lost_settings::attention(&agent.state_folder, agent.store.read(), setting.as_deref())?
-    {
+    if let Some(lost) = lost {
+        let besides = match &followed {
+            Some(target) => format!(
+                "this plan is for `{}`, to which the service writes, and by the default settings in place of the others",
+                text::path(&target.followed)
+            ),
+            None => "this plan is by the default settings in place of those".to_owned(),
+        };
         super::say(&format!(
-            "warning: {}; this plan is by the default settings in place of those: what the service would do may differ; {}",
+            "warning: {}; {besides}: what the service would do may differ; {}",
             lost.message, lost.help
         ));
     }
@@ -66,4 +87,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         super::say(&format!("warning: {}; {}", left.message, left.help));
     }
     Ok(context.print_answer(&answer))
+}
+
+/// The plan after unfinished work was ended.
+fn after(first: &Unfinished, mut answer: CommandResult) -> CommandResult {
+    answer.text = match answer.text.as_str() {
+        "" => first.text(),
+        planned => format!("{}\n{planned}", first.text()),
+    };
+    answer.value["unfinished"] = serde_json::json!(first);
+    answer
 }

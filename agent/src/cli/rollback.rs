@@ -42,6 +42,7 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    agent.check_decision()?;
     // Before it happens: whoever goes back should know what that does not undo.
     if let Some(line) = forward_only(&agent, args.assignment.as_deref())? {
         super::say(&format!("warning: {line}"));

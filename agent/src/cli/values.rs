@@ -94,6 +94,7 @@ fn decide(
     decision: &Decision,
 ) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    agent.check_decision()?;
     let who = decision.who.clone().unwrap_or_else(super::who);
     let decided = Decided {
         key,

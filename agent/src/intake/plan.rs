@@ -10,6 +10,10 @@ use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Instruction, Order};
 
+mod unfinished;
+
+pub(crate) use unfinished::{Unfinished, finish};
+
 use super::{BundleSource, ImportOutcome, Offer, copy, since};
 use crate::agent::Agent;
 use crate::apply;
@@ -235,6 +239,15 @@ fn all_of(reconciler: &dyn Reconciler, desired: &Desired) -> Vec<Change> {
     files.collect()
 }
 
+/// What applying a bundle changes on this host.
+#[derive(Default)]
+struct Changes {
+    assignments: Vec<AssignmentPlan>,
+    unchanged: Vec<String>,
+    run_again: Vec<String>,
+    in_the_way: Vec<String>,
+}
+
 fn plan_assignments(
     agent: &mut Agent,
     index: &Index,
@@ -242,14 +255,25 @@ fn plan_assignments(
 ) -> Result<(), AgentError> {
     // As before anything is applied: what was written to another target is not in this one.
     former_targets::look(agent)?;
-    let agent = &*agent;
-    let reconcilers = agent.reconcilers(index)?;
     // A folder that is gone keeps nobody from looking at a newer bundle.
     let active = plan.active.map(|number| runner::index_of(agent, number));
     let active = active.and_then(Result::ok);
     let before = active.as_ref().map(|index| index.served.clone());
     plan.served = served::differing(&before.unwrap_or_default(), &index.served);
     let running = active.map_or_else(Vec::new, |index| index.assignments);
+    let changes = changes_of(agent, index, &running)?;
+    plan.assignments = changes.assignments;
+    plan.unchanged = changes.unchanged;
+    plan.run_again = changes.run_again;
+    plan.in_the_way = changes.in_the_way;
+    plan.held = held::names(agent)?.into_iter().collect();
+    Ok(())
+}
+
+/// What applying `index` changes on this host, where `running` was applied last.
+fn changes_of(agent: &Agent, index: &Index, running: &[Assignment]) -> Result<Changes, AgentError> {
+    let mut plan = Changes::default();
+    let reconcilers = agent.reconcilers(index)?;
     let held = held::names(agent)?;
     for desired in held::free(agent, index)? {
         let name = desired.assignment.name.as_str().to_owned();
@@ -301,6 +325,5 @@ fn plan_assignments(
             }),
         }
     }
-    plan.held = held.into_iter().collect();
-    Ok(())
+    Ok(plan)
 }

@@ -95,7 +95,9 @@ pub(crate) fn note_pulled(
     let again = "`outhaul-agent run --once` takes it then, or the service where it runs";
     let db = agent.store.read();
     let known: Option<SkippedSource> = state::meta(db, key::NOT_TAKEN)?;
-    let error = error.filter(|error| error.host_fault().is_some());
+    // That the settings are lost is said as long as they are, and not kept.
+    let is_kept = agent.check_settings().is_ok();
+    let error = error.filter(|error| is_kept && error.host_fault().is_some());
     let now = error
         .map(|error| skipped_source(db, url, error, again))
         .transpose()?;

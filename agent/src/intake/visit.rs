@@ -19,7 +19,7 @@ use crate::error::AgentError;
 use crate::intake::media;
 use crate::machine::State;
 use crate::report::{self, Exported, OnMedium};
-use crate::runner;
+use crate::runner::{self, lost_settings};
 use crate::state::{self, StateError, generations, key};
 use crate::state_folder::StateFolder;
 use outhaul_reconcilers::shortened;
@@ -51,7 +51,8 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         let state = row.as_ref().map_or("gone", |row| row.state.shown());
         let mut now = format!("bundle {number} {}, and is {state} now", visit.came());
         if let (None, Some(row)) = (blocked, row) {
-            let note = shortened(&row.note.to_string()).replace('\n', " ");
+            let note = lost_settings::as_of_now(row.note, state_folder).to_string();
+            let note = shortened(&note).replace('\n', " ");
             // Only what changed since is reported again: it went on, or it waits for something else.
             let same = left.is_some_and(|(_, word)| word == row.state.as_str());
             if same && visit.text.contains(&note) {
@@ -86,10 +87,7 @@ pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<()
     } else {
         Ok(None)
     };
-    let parts = match &read {
-        Ok(findings) => parts(findings),
-        Err(error) => vec![error.to_string()],
-    };
+    let parts = parts_of(agent, &read);
     let refused = read.as_ref().map(|findings| findings.refused.len());
     let whole = read.as_ref().is_ok_and(|found| found.deeper.is_none());
     let clean = matches!(refused, Ok(0)) && whole && exported.is_ok();
@@ -190,10 +188,7 @@ pub fn import_noted(agent: &mut Agent, place: &Path) -> Result<Findings, AgentEr
     }
     note_visit(agent, place, None, None, None);
     let read = media::import(agent, place).map_err(|error| error.while_reading(place));
-    let parts = match &read {
-        Ok(findings) => parts(findings),
-        Err(error) => vec![error.to_string()],
-    };
+    let parts = parts_of(agent, &read);
     note_visit(agent, place, Some(&closing(&parts)), Some(&read), None);
     read
 }
@@ -293,6 +288,7 @@ fn note_visit(
         shown.tell_of_reports(false);
         format!("`{place}`: {}", shown.text)
     };
+    let keeps_reason = agent.check_settings().is_ok();
     let noted = agent.commit(|db, author| {
         let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
         let before = all.iter().find(|known| known.place == place);
@@ -312,7 +308,7 @@ fn note_visit(
         }
         all.push(visit);
         all.drain(..all.len().saturating_sub(KEPT));
-        if let Some(read) = read {
+        if let Some(read) = read.filter(|_| keeps_reason) {
             skipped_source::note_read(db, &place, read)?;
         }
         state::set_meta(db, key::MEDIA, Some(&all))
@@ -339,6 +335,20 @@ pub(crate) fn already(remembered: &[String]) -> String {
         "already active; nothing was applied, and its newer metadata is remembered: {}",
         remembered.join(", ")
     )
+}
+
+/// The same of what was read. That the settings are lost is said as long as they are, and not kept.
+fn parts_of(agent: &Agent, read: &Result<Findings, AgentError>) -> Vec<String> {
+    match read {
+        Ok(findings) => parts(findings),
+        Err(_) if agent.check_settings().is_err() => {
+            vec![
+                "no bundle was taken from it, because agent.toml was gone; import it again"
+                    .to_owned(),
+            ]
+        }
+        Err(error) => vec![error.to_string()],
+    }
 }
 
 /// What was taken, refused and left alone.

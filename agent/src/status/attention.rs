@@ -40,9 +40,12 @@ pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), 
     let mut looked = BTreeSet::new();
     // What a bundle would fail on comes before what lets it through.
     let mut found: Vec<Attention> = disputed(agent)?.into_iter().collect();
-    found.extend(waiting::waiting(agent)?);
-    found.extend(held_content(agent)?);
     let lost = lost_settings::attention(&agent.state_folder, agent.store.read(), None)?;
+    // What a bundle waits for is not known without the settings.
+    if agent.check_decision().is_ok() {
+        found.extend(waiting::waiting(agent)?);
+    }
+    found.extend(held_content(agent)?);
     match without_helper(agent) {
         // Of what the default settings find here, nothing is about this site.
         _ if lost.is_some() => {}

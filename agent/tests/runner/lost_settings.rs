@@ -65,7 +65,7 @@ fn the_default_settings_are_followed_when_that_is_confirmed_as_printed() {
     let before = tree(&target);
     let two = centre.publish(&Draft::hello("two"));
     let said = stderr(&site.import(&two));
-    assert!(as_printed(&said, "install ").status.success(), "{said}");
+    assert!(as_printed(&said, "test -e ").status.success(), "{said}");
     site.take(&two);
     assert_eq!(
         site.applied()["hello/manifest.yaml"],
@@ -93,13 +93,136 @@ fn a_bundle_that_waits_for_an_approval_is_not_applied_by_the_default_settings_be
     let three = centre.publish(&Draft::hello("three"));
     assert_eq!(site.ok(&["import", path(&three)])["state"], "gated");
     fs::remove_file(site.state().join("agent.toml")).unwrap();
-    for command in [&["apply"][..], &["run", "--once"]] {
+    for (command, code) in [(&["apply"][..], 2), (&["run", "--once"], 3)] {
         let words = ["one that sets `approval`", "no bundle is applied"];
-        assert_reports(&site.run(command), 3, &words);
+        assert_reports(&site.run(command), code, &words);
         assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
         assert_eq!(site.state_of(2), "soaking", "{command:?}");
         assert_eq!(site.state_of(3), "gated", "{command:?}");
     }
+}
+
+/// A site that asks for approvals and is to go back to bundle 1, which a power cut has interrupted.
+fn interrupted(centre: &Centre) -> Site {
+    let site = Site::new(centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.take(&centre.publish(&Draft::hello("two")));
+    site.configure(APPROVAL);
+    let mut cut = site.command(&["rollback", "--who", "ann"]);
+    assert!(
+        !cut.env("OUTHAUL_CUT", "reverting-committed")
+            .status()
+            .unwrap()
+            .success()
+    );
+    site
+}
+
+const APPROVAL: &str = "approval = \"always\"\n";
+
+#[test]
+fn no_decision_is_recorded_that_nobody_carries_out_without_the_settings() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    site.take(&centre.publish(&Draft::hello("two")));
+    site.configure(APPROVAL);
+    let three = centre.publish(&Draft::hello("three"));
+    assert_eq!(site.ok(&["import", path(&three)])["state"], "gated");
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    let made = site.reports().len();
+    for command in [
+        &["approve", "3"][..],
+        &["approve", "3", "--assignment", "hello"],
+        &["apply"],
+        &["rollback"],
+        &["rollback", "--assignment", "hello"],
+        &["hold", "--release", "--assignment", "hello"],
+    ] {
+        assert_reports(&site.run(command), 2, &["no decision is recorded"]);
+    }
+    assert_eq!(site.reports().len(), made);
+    assert_eq!(site.state_of(3), "gated");
+    assert_eq!(site.status()["unfinished"], serde_json::Value::Null);
+    let help = site.status()["next"].to_string();
+    assert!(
+        !help.contains("outhaul-agent approve") && !help.contains("outhaul-agent apply"),
+        "{help}"
+    );
+    site.configure(APPROVAL);
+    site.ok(&["run", "--once"]);
+    assert_eq!(site.state_of(3), "gated", "nobody has approved it");
+    site.ok(&["approve", "3"]);
+    assert_eq!(site.state_of(3), "active");
+}
+
+#[test]
+fn what_was_said_of_the_lost_file_is_gone_when_it_is_there_and_the_printed_command_keeps_it() {
+    let centre = Centre::new();
+    let site = interrupted(&centre);
+    let three = centre.publish(&Draft::hello("three"));
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    let said = stderr(&site.import(&three));
+    site.run(&["run", "--once"]);
+    let gone = "is gone, and this site has worked with";
+    assert!(stdout(&site.run(&["status"])).contains(gone));
+    let held = stdout(&site.run(&["hold", "--who", "ann"]));
+    assert!(
+        held.contains("goes on when agent.toml is there again"),
+        "{held}"
+    );
+    site.configure(APPROVAL);
+    let status = stdout(&site.run(&["status"]));
+    assert!(!status.contains(gone), "{status}");
+    assert!(as_printed(&said, "test -e ").status.success(), "{said}");
+    assert_eq!(
+        fs::read_to_string(site.state().join("agent.toml")).unwrap(),
+        APPROVAL
+    );
+}
+
+#[test]
+fn plan_names_unfinished_work_that_an_import_ends_first_and_what_that_changes() {
+    let centre = Centre::new();
+    let site = interrupted(&centre);
+    let three = centre.publish(&Draft::hello("three"));
+    let planned = site.ok(&["plan", path(&three)]);
+    assert_eq!(planned["active"], 1, "{planned}");
+    let unfinished = &planned["unfinished"];
+    assert_eq!(unfinished["number"], 2, "{planned}");
+    let changes = &unfinished["assignments"][0]["changes"][0];
+    assert_eq!(changes["item"], "hello/manifest.yaml", "{planned}");
+    assert_eq!(site.state_of(2), "reverting", "plan changes nothing");
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
+    let printed = stdout(&site.run(&["plan", path(&three)]));
+    assert!(
+        printed.contains("bundle 1 is applied in its place"),
+        "{printed}"
+    );
+    assert_eq!(site.ok(&["import", path(&three)])["state"], "gated");
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    let planned = site.ok(&["plan", path(&centre.publish(&Draft::hello("four")))]);
+    assert_eq!(planned["unfinished"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_plan_beside_a_service_names_the_target_that_it_writes_to_and_no_setting_of_the_lost_file() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let target = site.folder.path().join("srv");
+    site.configure(&format!("[folder]\ntarget = {target:?}\n"));
+    site.take(&centre.publish(&Draft::hello("one")));
+    let mut service = Service::start(&site);
+    service.wait_for("STATUS=bundle 1 is active");
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
+    let planned = site.run(&["plan", path(&centre.publish(&Draft::hello("two")))]);
+    let writes = format!("for `{}`, to which the service writes", target.display());
+    assert_reports(&planned, 0, &[&writes]);
+    for untrue in ["though `target` in agent.toml is", "from the restart on"] {
+        assert!(!stderr(&planned).contains(untrue), "{}", stderr(&planned));
+    }
+    assert!(stdout(&planned).contains("change hello/manifest.yaml"));
+    assert!(service.terminate().success());
 }
 
 #[test]
@@ -187,7 +310,7 @@ fn the_apply_helper_does_nothing_by_the_default_settings_in_place_of_lost_ones()
     assert_reports(&refused, 3, &words);
     assert_eq!(tree(&target), before);
     assert!(split.applied().is_empty());
-    assert!(as_printed(&stderr(&refused), "install ").status.success());
+    assert!(as_printed(&stderr(&refused), "test -e ").status.success());
     split.site.ok(&["import", path(&two)]);
     assert_eq!(split.applied()["hello/manifest.yaml"], b"greeting: two\n");
 }

@@ -174,7 +174,7 @@ fn settings_behind_a_link_that_leads_to_nothing_are_not_left_out() {
     let words = [
         "is a link to",
         "settings.toml`, which is not there",
-        "without the link",
+        "in the place of the link",
     ];
     assert_reports(&site.import(&two), 3, &words);
     fs::write(&elsewhere, "approval = \"always\"\n").unwrap();

@@ -78,12 +78,12 @@ pub fn whole_folder_command(folder: &Path) -> String {
 }
 
 /// The same for another folder of the same site. Saved reports are on their way to the hub, and saved databases the way back to what is lost: both come
-/// along, and `held`, the files that show what people hold: a backup may be older than that.
-pub fn folder_command(folder: &Path, held: &[PathBuf]) -> String {
+/// along, and `kept`, the files that show what people hold and which versions were accepted: a backup may be older than that.
+pub fn folder_command(folder: &Path, kept: &[PathBuf]) -> String {
     let to = folder_name(folder);
-    let held = held_command(folder, &to, held);
+    let kept = kept_command(folder, &to, kept);
     if is_mount_point(folder) {
-        return content_command(folder, &to, &[RESCUED]) + &held;
+        return content_command(folder, &to, &[RESCUED]) + &kept;
     }
     let moved = typed(folder, &to);
     let rescued = durable::list(&folder.join(RESCUED)).unwrap_or_default();
@@ -95,22 +95,22 @@ pub fn folder_command(folder: &Path, held: &[PathBuf]) -> String {
             text::quoted(folder)
         ),
     };
-    if rescued.is_empty() && held.is_empty() {
+    if rescued.is_empty() && kept.is_empty() {
         return moved;
     }
     let made = text::quoted(folder);
     format!(
-        "{moved} && mkdir -m 700 {made} && chown --reference={aside} {made}{rescued}{held}",
+        "{moved} && mkdir -m 700 {made} && chown --reference={aside} {made}{rescued}{kept}",
         aside = text::quoted(&to),
     )
 }
 
-/// How `held`, files of the state folder, come along into `rescued` of a new one.
-fn held_command(folder: &Path, to: &Path, held: &[PathBuf]) -> String {
-    if held.is_empty() {
+/// How `kept`, files of the state folder, come along into `rescued` of a new one.
+fn kept_command(folder: &Path, to: &Path, kept: &[PathBuf]) -> String {
+    if kept.is_empty() {
         return String::new();
     }
-    let files: Vec<_> = held
+    let files: Vec<_> = kept
         .iter()
         .map(|path| text::quoted(to.join(path.file_name().unwrap_or_default())))
         .collect();

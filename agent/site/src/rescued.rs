@@ -181,22 +181,26 @@ pub fn owners(state_folder: &StateFolder) -> Vec<((Name, Name), String)> {
     };
     let copy = copied(state_folder);
     let holds = FolderIdentity::read(&copy.identity());
-    let holds = holds.filter(|_| copy.holds().exists());
+    let holds = holds.filter(|_| copy.holds().exists() || copy.floors().exists());
     // Without it, `site.json` beside it shows nothing any more.
-    let holds = holds.map(|known| ((known.fleet, known.site), copy.holds()));
+    let shown_by = match copy.holds().exists() {
+        true => copy.holds(),
+        false => copy.floors(),
+    };
+    let holds = holds.map(|known| ((known.fleet, known.site), shown_by));
     let all = databases.chain(holds).chain(reports);
     all.map(|(of, path)| (of, shown(path))).collect()
 }
 
-/// Where the copy of the holds lies that came along when a state folder was moved aside, with its `site.json`.
+/// Where the copies of the holds and of the floors lie that came along when a state folder was moved aside, with its `site.json`.
 pub fn copied(state_folder: &StateFolder) -> StateFolder {
     StateFolder::new(&state_folder.root().join(RESCUED))
 }
 
-/// Removes that copy, which the site has again: a later restore would take it for news. One that stays does no harm.
+/// Removes these copies, which the site has again: a later restore would take them for news. One that stays does no harm.
 pub fn remove_copied(state_folder: &StateFolder) {
     let copy = copied(state_folder);
-    for path in [copy.holds(), copy.identity()] {
+    for path in [copy.holds(), copy.floors(), copy.identity()] {
         let _ = durable::remove_file(&path);
     }
 }

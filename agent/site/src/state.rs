@@ -172,6 +172,8 @@ pub mod key {
     pub const RESTORED: &str = "restored";
     /// What a person has to know about holds after that, in sentences.
     pub const RESTORED_HOLDS: &str = "restored-holds";
+    /// The files in `rescued` that raised the floors of the backup.
+    pub const RESTORED_FLOORS: &str = "restored-floors";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.
     pub const INCOMPLETE_TOLD: &str = "incomplete-told";
     /// What was reported last of a generation: a look that finds the same is not reported each time.

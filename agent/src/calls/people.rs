@@ -16,7 +16,7 @@ use crate::error::AgentError;
 use crate::intake::visit;
 use crate::interrupted;
 use crate::machine::{Site, State};
-use crate::runner::{self, Rollback};
+use crate::runner::{self, Rollback, held};
 use crate::state::generations;
 
 /// An order of a person that is committed, and not carried out yet.
@@ -207,6 +207,11 @@ fn approved(
         let released = "help: `outhaul-agent hold --release` ends the hold; then the service applies it, or `outhaul-agent apply`";
         answer.messages.push(released.to_owned());
     }
+    if state == Some(State::Gated) && !held::lacking(agent)?.is_empty() {
+        answer
+            .messages
+            .push(format!("help: {}", let_through(agent, number)?));
+    }
     if matches!(state, Some(State::Failed | State::Reverted)) {
         let why = if note.is_empty() { word } else { &note };
         answer.fail(&AgentError::Failed {
@@ -260,6 +265,13 @@ fn given_up(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Resul
 /// # Errors
 /// [`AgentError`] of the store.
 pub fn let_through(agent: &Agent, number: u64) -> Result<String, AgentError> {
+    // No approval brings what a held assignment keeps.
+    if let Some(lacking) = held::lacking(agent)?.first() {
+        return Ok(format!(
+            "{}; then `outhaul-agent apply` applies bundle {number} where nothing else holds it back, or the service does where it runs",
+            lacking.help()
+        ));
+    }
     let first = match runner::site_now(agent.store.read())?.hold {
         true => "`outhaul-agent hold --release` ends the hold; then ",
         false => "",

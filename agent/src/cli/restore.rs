@@ -8,10 +8,12 @@ use outhaul_host::{other_files, owner, state_place};
 use outhaul_kit::media;
 
 use super::Context;
+use crate::agent::Agent;
 use crate::config;
 use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
+use crate::runner::held::{self, Lacking};
 use crate::state_folder::StateFolder;
 use outhaul_site::backup::restore::{Options, restore};
 
@@ -82,15 +84,26 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     for sentence in &done.held {
         super::say(sentence);
     }
-    let content = match header.content {
-        true => {
-            "its bundles are on disk again: `outhaul-agent apply` puts right what is missing on this host"
+    super::say(&done.floor.sentence());
+    let lacking = lacking(&context.state);
+    let first = lacking.iter().filter(|one| !one.is_too_old);
+    let first = first.map(|one| one.generation).min();
+    let content = match (header.content, first) {
+        (true, _) => {
+            "its bundles are on disk again: `outhaul-agent apply` puts right what is missing on this host".to_owned()
         }
-        false => {
-            "its bundles are not in it: `outhaul-agent import FOLDER` imports the newest from a stick"
+        (false, None) => {
+            "its bundles are not in it: `outhaul-agent import FOLDER` imports the newest from a stick".to_owned()
         }
+        (false, Some(first)) => format!(
+            "its bundles are not in it: import bundle {first} first, because a newer one waits for what is held at it and keeps it out; then \
+             `outhaul-agent import FOLDER` imports the newest from a stick"
+        ),
     };
     super::say(&format!("next: {content}; then start the service"));
+    for one in &lacking {
+        super::say(&format!("{}: {}", one.sentence(), one.help()));
+    }
     context.print(
         &format!(
             "site {} of fleet {} is restored; reports are renumbered from here on ({} instead of {})",
@@ -100,7 +113,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "site": header.site, "fleet": header.fleet, "digest": done.digest, "content": header.content,
             "epoch": done.epoch, "epoch_before": header.epoch, "reports_before": header.reports_last,
             "made_ms": header.made_ms, "kept_settings": done.kept_settings, "held": done.held,
+            "accepts_from": done.floor.from,
+            "accepts_from_shown_by": done.floor.shown_by.iter().map(|path| outhaul_kit::text::json_path(path)).collect::<Vec<_>>(),
         }),
     );
     Ok(0)
+}
+
+/// What held assignments keep and no backup brought. What keeps this from being known, the next command says.
+fn lacking(state: &Path) -> Vec<Lacking> {
+    let agent = Agent::open(state).ok();
+    agent
+        .and_then(|agent| held::lacking(&agent).ok())
+        .unwrap_or_default()
 }

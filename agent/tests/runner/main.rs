@@ -70,6 +70,7 @@ mod refused_site;
 mod rekey;
 mod reports;
 mod rescued_reports;
+mod restored_floors;
 mod restores;
 mod same_stick;
 mod saved_databases;

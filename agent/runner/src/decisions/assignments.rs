@@ -202,6 +202,17 @@ pub fn approve_alone(
             generation: installed(agent, &site, &name).unwrap_or_default(),
             approves: Some(number),
         };
+        if let Some(generation) = hold.generation
+            && held::kept(agent, &name, &hold).is_none()
+        {
+            return Err(nothing_here(
+                &format!(
+                    "what `{name}` has is what bundle {generation} brought, and bundle {generation} is not here: it cannot be held at that, so that nothing \
+                     of bundle {number} can be approved alone"
+                ),
+                &format!("`outhaul-agent approve {number}` approves all of it"),
+            ));
+        }
         all.insert(name, hold);
     }
     commit(
@@ -382,6 +393,13 @@ fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, Agen
     if before.is_some() {
         return Ok(before);
     }
+    // Such as after a restore without content: the inventory knows what the active bundle has put on this host.
+    if active.is_some_and(|active| crate::index_of(agent, active).is_err()) {
+        let items = inventory::present(agent.store.read(), Some(name))?;
+        if let Some(oldest) = items.iter().map(|item| item.generation).min() {
+            return Ok(Some(oldest));
+        }
+    }
     if site.waiting.is_some_and(|waiting| has(waiting.number)) {
         return Ok(None);
     }
@@ -400,7 +418,8 @@ fn names(agent: &Agent, site: &Site) -> BTreeSet<String> {
     let named = indexes.flat_map(here);
     let mut names: BTreeSet<String> = named.map(|one| one.assignment.name.to_string()).collect();
     let db = agent.store.read();
-    if known_again::is_lost(db).unwrap_or_default() {
+    let is_gone = active.is_some_and(|active| crate::index_of(agent, active).is_err());
+    if is_gone || known_again::is_lost(db).unwrap_or_default() {
         let applied = inventory::present(db, None).unwrap_or_default();
         names.extend(applied.into_iter().map(|item| item.assignment));
     }

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::format::{BackupEntry, Header, Named};
 use super::restored::Restored;
+use super::saved_floors::{self, RestoredFloor, SavedFloors};
 use super::saved_holds::{self, SavedHolds};
 use super::{BackupError, checked};
 use crate::durable::{self, FileError, at};
@@ -58,6 +59,8 @@ pub struct Done {
     pub kept_settings: bool,
     /// What a person has to know about holds that are not in the backup, a sentence for each file that shows them.
     pub held: Vec<String>,
+    /// From which bundle on this site takes them now.
+    pub floor: RestoredFloor,
 }
 
 /// Makes the site of the backup at `path` in `state_folder`.
@@ -140,12 +143,17 @@ fn finished(
         header,
         &saved_holds::since(state_folder, header),
     );
+    let floor = RestoredFloor {
+        from: saved_floors::floor_of(store.read(), &site)?,
+        shown_by: state::meta(store.read(), key::RESTORED_FLOORS)?.unwrap_or_default(),
+    };
     Ok(Done {
         header: header.clone(),
         digest: checked.digest,
         epoch: site.epoch.to_string(),
         kept_settings,
         held: held.unwrap_or_default(),
+        floor,
     })
 }
 
@@ -214,7 +222,8 @@ fn put_in(
     unpack(file, path, checked, &beside)?;
     let inside = StateFolder::new(&beside);
     let saved = saved_holds::since(state_folder, header);
-    let (epoch, held) = renewed(&inside, header, &saved, options)?;
+    let floors = saved_floors::of(state_folder, (&header.fleet, &header.site));
+    let (epoch, held, floor) = renewed(&inside, header, (&saved, &floors), options)?;
     let kept_settings = state_folder.config().exists();
     if let Some(problem) = Some(inside.config())
         .filter(|path| path.exists())
@@ -250,6 +259,7 @@ fn put_in(
         epoch,
         kept_settings,
         held,
+        floor,
     })
 }
 
@@ -307,13 +317,14 @@ fn unpack_one(
     Ok(())
 }
 
-/// Checks the memory and the keys, and begins a new numbering of the reports; returns its name, and what there is to know about the `saved` holds.
+/// Checks the memory and the keys, and begins a new numbering of the reports; returns its name, what there is to know about the saved holds, and from which
+/// bundle on the site takes them.
 fn renewed(
     inside: &StateFolder,
     header: &Header,
-    saved: &[SavedHolds],
+    (saved, floors): (&[SavedHolds], &SavedFloors),
     options: &Options<'_>,
-) -> Result<(String, Vec<String>), BackupError> {
+) -> Result<(String, Vec<String>, RestoredFloor), BackupError> {
     let path = inside.database();
     sound(&path)?;
     let mut store = Store::open(&path).map_err(unusable)?;
@@ -347,6 +358,7 @@ fn renewed(
     // The numbering of the backup is one of before from now on.
     identity::keep(inside, store.read())?;
     let held = store.commit(|db| saved_holds::give_back(db, saved))?;
+    let floor = saved_floors::raised(inside, &mut store, &site, floors)?;
     renumber(&mut store, &signing, (&site, &next), header, options)?;
     // What stands beside a database: no backup brings it, because the database knows it better.
     holds::beside::keep(inside, store.read())?;
@@ -356,7 +368,7 @@ fn renewed(
     for left in ["agent.db-wal", "agent.db-shm"] {
         durable::remove_file(&inside.root().join(left))?;
     }
-    Ok((next.epoch.to_string(), held))
+    Ok((next.epoch.to_string(), held, floor))
 }
 
 fn renumber(

@@ -45,7 +45,7 @@ fn checksum(before: &Floors, floors: &Floors) -> String {
 /// # Errors
 /// [`StateError`]
 pub fn write_sidecar(db: &Connection, path: &Path, after: &Floors) -> Result<(), StateError> {
-    let before = stored(db)?;
+    let before = in_database(db)?;
     let check = checksum(&before, after);
     let sidecar = Sidecar {
         format: FORMAT.into(),
@@ -109,12 +109,20 @@ fn read_sidecar(path: &Path) -> Result<StoredFloors, StateError> {
     })
 }
 
+/// The floors of a file of them; `None` where it is not there, damaged, or not readable.
+pub(crate) fn in_sidecar(path: &Path) -> Option<Floors> {
+    match read_sidecar(path) {
+        Ok(StoredFloors::Whole(sidecar)) => Some(sidecar.floors),
+        _ => None,
+    }
+}
+
 /// The floors that hold, from both places.
 ///
 /// # Errors
 /// [`StateError::Floors`] when they cannot be known.
 pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
-    let stored = stored(db)?;
+    let stored = in_database(db)?;
     let sidecar = match (read_sidecar(path)?, stored.is_empty()) {
         (StoredFloors::Whole(sidecar), _) => sidecar,
         // The database alone is enough; the next acceptance writes the sidecar again.
@@ -159,7 +167,7 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
 /// [`StateError`]
 pub fn sidecar_is_missing(db: &Connection, path: &Path) -> Result<bool, StateError> {
     let is_whole = matches!(read_sidecar(path)?, StoredFloors::Whole(_));
-    Ok(!is_whole && !stored(db)?.is_empty())
+    Ok(!is_whole && !in_database(db)?.is_empty())
 }
 
 /// Writes the sidecar again from the database, where it is missing or damaged; whether it was.
@@ -169,7 +177,7 @@ pub fn sidecar_is_missing(db: &Connection, path: &Path) -> Result<bool, StateErr
 pub fn restore_sidecar(db: &Connection, path: &Path) -> Result<bool, StateError> {
     let is_missing = sidecar_is_missing(db, path)?;
     if is_missing {
-        write_sidecar(db, path, &stored(db)?)?;
+        write_sidecar(db, path, &in_database(db)?)?;
     }
     Ok(is_missing)
 }
@@ -180,7 +188,7 @@ pub fn restore_sidecar(db: &Connection, path: &Path) -> Result<bool, StateError>
 /// # Errors
 /// [`StateError`] when the database or the file cannot be read at all.
 pub fn highest(db: &Connection, path: &Path) -> Result<Floors, StateError> {
-    let mut highest = stored(db)?;
+    let mut highest = in_database(db)?;
     if let StoredFloors::Whole(sidecar) = read_sidecar(path)? {
         for (name, version) in sidecar.floors {
             let floor = highest.entry(name).or_insert(version);
@@ -190,7 +198,11 @@ pub fn highest(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     Ok(highest)
 }
 
-fn stored(db: &Connection) -> Result<Floors, StateError> {
+/// The floors that the database has.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
+pub(crate) fn in_database(db: &Connection) -> Result<Floors, StateError> {
     let mut query = db
         .prepare("SELECT name, version FROM floor")
         .map_err(doing("read floors"))?;

@@ -124,16 +124,15 @@ fn restore(database: &Path) -> String {
     let folder = database.parent().unwrap_or(database);
     let of = StateFolder::new(folder);
     let holds_nothing = beside::read(&of).is_some_and(|holds| holds.count() == 0);
-    let held = match holds_nothing || !of.holds().exists() {
-        true => Vec::new(),
-        false => [of.holds(), of.identity()]
-            .into_iter()
-            .filter(|path| path.exists())
-            .collect(),
-    };
+    let holds = (!holds_nothing).then(|| of.holds());
+    let mut kept: Vec<_> = holds.into_iter().chain([of.floors()]).collect();
+    kept.retain(|path| path.exists());
+    if !kept.is_empty() && of.identity().exists() {
+        kept.push(of.identity());
+    }
     format!(
         "move the whole folder aside (`{moves}`) and give `outhaul-agent restore FILE`",
-        moves = aside::folder_command(folder, &held)
+        moves = aside::folder_command(folder, &kept)
     )
 }
 

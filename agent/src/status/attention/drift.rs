@@ -43,7 +43,7 @@ pub(super) fn drifted_now(
     };
     Ok(match differing(agent, active, looked) {
         Ok(differing) => differing,
-        Err(error) => vec![not_comparable(agent, active, error)],
+        Err(error) => vec![not_comparable(agent, active, error)?],
     })
 }
 
@@ -193,7 +193,7 @@ fn drift(name: &str, message: String, help: String) -> Attention {
 }
 
 /// Why nothing can be compared.
-fn not_comparable(agent: &Agent, active: u64, error: AgentError) -> Attention {
+fn not_comparable(agent: &Agent, active: u64, error: AgentError) -> Result<Attention, AgentError> {
     let what = match &error {
         AgentError::Apply(ApplyError::Helper { .. }) => AttentionKind::ApplyHelper,
         _ => AttentionKind::Drift,
@@ -205,10 +205,26 @@ fn not_comparable(agent: &Agent, active: u64, error: AgentError) -> Attention {
         error => format!("what runs cannot be compared with bundle {active}: {error}"),
     };
     let help = match error {
-        AgentError::Generation(_) => {
-            format!("import bundle {active} again, which brings its folder back, or a newer bundle")
-        }
+        AgentError::Generation(_) => brings_back(agent, active)?,
         other => other.help(),
     };
-    Attention::of_site(what, message, help)
+    Ok(Attention::of_site(what, message, help))
+}
+
+/// What brings the files of the active bundle back. A bundle that is older than what this site has accepted is refused.
+fn brings_back(agent: &Agent, active: u64) -> Result<String, AgentError> {
+    let takes_from = held::takes_from(agent)?;
+    let waiting = runner::site_now(agent.store.read())?.waiting;
+    Ok(match waiting {
+        _ if takes_from <= active => {
+            format!("import bundle {active} again, which brings its folder back, or a newer bundle")
+        }
+        Some(waiting) => format!(
+            "bundle {active} is older than what this site has accepted, and is refused: what runs is compared again when bundle {}, which waits, is active",
+            waiting.number
+        ),
+        None => format!(
+            "bundle {active} is older than what this site has accepted, and is refused: import bundle {takes_from}, or a newer bundle"
+        ),
+    })
 }

@@ -10,7 +10,6 @@
 //! verified, never removes what it did not make, and after a power cut goes on where it was.
 //! The way of a bundle through a cut is published in docs/internals/agent.md and tested at every instant.
 
-mod acks;
 mod calls;
 pub mod cli;
 mod daemon;
@@ -19,7 +18,6 @@ mod following;
 mod intake;
 mod orders;
 mod report;
-mod roots;
 mod status;
 mod update;
 
@@ -27,7 +25,7 @@ use outhaul_apply_helper as helper;
 use outhaul_content::{blobs, generation};
 use outhaul_host::{error, facilities, host, other_files};
 use outhaul_kit::durable;
-use outhaul_runner::{self as runner, agent, intact};
+use outhaul_runner::{self as runner, acks, agent, intact, roots};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, attention, cut, identity, incomplete, interrupted, keys, machine, offer, rehearsal,

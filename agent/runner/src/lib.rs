@@ -14,7 +14,8 @@ use outhaul_kit::durable;
 use outhaul_reconcilers::{ApplyError, Phase};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
-    advice, cut, identity, incomplete, keys, machine, rehearsal, secrets, state, state_folder,
+    advice, cut, identity, incomplete, keys, machine, offer, rehearsal, rescued, secrets, state,
+    state_folder,
 };
 
 use crate::agent::Agent;
@@ -24,6 +25,7 @@ use crate::state::generations;
 use crate::state::outbox::Author;
 use crate::state::{Note, StateError, inventory, returns};
 
+pub mod acks;
 pub mod agent;
 pub mod approval;
 pub mod decisions;
@@ -41,6 +43,7 @@ pub mod own_values;
 mod pass;
 mod perform;
 pub mod progress;
+pub mod roots;
 pub mod soak;
 pub mod tidy;
 

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use outhaul_signer::trust::SourceError;
@@ -21,6 +22,12 @@ use crate::offer::Offer;
 pub struct Roots<'a> {
     of: &'a dyn MetadataSource,
     seen: RefCell<BTreeMap<String, Vec<u8>>>,
+}
+
+impl fmt::Debug for Roots<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roots").finish_non_exhaustive()
+    }
 }
 
 impl<'a> Roots<'a> {
@@ -50,18 +57,21 @@ impl MetadataSource for Roots<'_> {
 }
 
 /// The version of the root in metadata that was verified.
-pub(crate) fn version_of(trusted: &TrustedMetadata) -> Option<u64> {
+pub fn version_of(trusted: &TrustedMetadata) -> Option<u64> {
     let root: serde_json::Value = serde_json::from_slice(trusted.0.get("root.json")?).ok()?;
     root.get("signed")?.get("version")?.as_u64()
 }
 
 /// The name under which a root of this version is kept, and carried.
-pub(crate) fn file_name(version: u64) -> String {
+pub fn file_name(version: u64) -> String {
     format!("{version}.root.json")
 }
 
 /// Keeps the roots that an accepted offer passed: the apply helper follows the same chain.
-pub(crate) fn keep(agent: &Agent, offer: &Offer) -> Result<(), AgentError> {
+///
+/// # Errors
+/// [`AgentError`] of the disk.
+pub fn keep(agent: &Agent, offer: &Offer) -> Result<(), AgentError> {
     if agent.rehearsal.is_some() {
         return Ok(());
     }
@@ -87,16 +97,16 @@ pub(crate) fn keep(agent: &Agent, offer: &Offer) -> Result<(), AgentError> {
 
 /// What is wrong with the roots that are kept.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeptRoots {
+pub struct KeptRoots {
     /// Names of roots that this site passed and that are missing, or are not as the fleet signed them.
-    pub(crate) bad: Vec<String>,
+    pub bad: Vec<String>,
     /// Names of roots that this site has not passed: whoever follows the chain stops there.
-    pub(crate) foreign: Vec<String>,
+    pub foreign: Vec<String>,
 }
 
 /// Looks at the roots in `folder`: those after the version `first`, as far as that is known, up to the one that is trusted now, with which
 /// the chain is compared from its end on.
-pub(crate) fn look(folder: &Path, first: Option<u64>, trusted: &TrustedMetadata) -> KeptRoots {
+pub fn look(folder: &Path, first: Option<u64>, trusted: &TrustedMetadata) -> KeptRoots {
     let (Some(newest), Some(bytes)) = (version_of(trusted), trusted.0.get("root.json")) else {
         return KeptRoots::default();
     };

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::rescued;
-use crate::runner::tidy;
 use crate::state::outbox::Author;
 use crate::state::{self, SiteIdentity, StateError, events, key, outbox};
 use crate::state_folder::StateFolder;
+use crate::tidy;
 
 /// Most acknowledgements that one file or answer is read for: one for each numbering that this site ever
 /// had, and each costs the check of a signature.
@@ -219,7 +219,7 @@ fn forget_former(agent: &Agent, site: &SiteIdentity, acks: &[Ack]) -> u64 {
 
 /// Removes the saved reports that the database of `site` has as well. Before it renumbers reports: after a power cut between the two it still has
 /// them, and afterwards the saved ones would go to the hub under numbers that are others' there.
-pub(crate) fn forget_own(state_folder: &StateFolder, site: &SiteIdentity) {
+pub fn forget_own(state_folder: &StateFolder, site: &SiteIdentity) {
     if let Err(error) = rescued::queued_again(state_folder, site) {
         tracing::warn!(
             "reports that are queued again could not be removed from `rescued`: {error}"

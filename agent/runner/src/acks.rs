@@ -194,6 +194,10 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
                 }
                 done.gone += outbox::acknowledge(db, &site, ack)?;
             }
+            // A hub that has what waited here accepts this site again, by whatever way it came.
+            if done.gone > 0 {
+                state::set_meta::<IgnoredAny>(db, key::HUB_REFUSAL, None)?;
+            }
             Ok::<_, StateError>(done)
         })
         .map_err(AgentError::from)?;

@@ -27,6 +27,9 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// The least that must come in one part: some 700 bytes a second, slower than any link that carries bundles.
 const LEAST_BYTES: u64 = 64 * 1024;
 
+/// That no more may come before tomorrow.
+pub(super) const ALL_OF_TODAY: &str = "which is all of `repository.max_mib_per_day`";
+
 /// What became of one part of a blob.
 #[derive(Debug)]
 enum Received {
@@ -179,7 +182,7 @@ impl BundleRepository {
         }
         let today = self.pace.today();
         let problem = format!(
-            "{today} bytes came today (UTC), which is all of `repository.max_mib_per_day`; what came is kept, and it \
+            "{today} bytes came today (UTC), {ALL_OF_TODAY}; what came is kept, and it \
              goes on from there tomorrow"
         );
         let url = self.client.url(path);

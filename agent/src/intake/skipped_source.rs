@@ -3,6 +3,7 @@
 //! What comes in: where something was to be taken from, and what came of it. What goes out: the reason and the way out, kept until something is
 //! taken in, for `status`: whoever comes later did not see the command. Of what is wrong with a bundle itself, refusals say it.
 
+use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::text::quoted;
 use outhaul_reconcilers::shortened;
 use outhaul_site::attention::{Attention, AttentionKind};
@@ -11,9 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::ImportOutcome;
 use super::media::Findings;
+use super::pull::ALL_OF_TODAY;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::state::{self, StateError, generations, key};
+use crate::state::{self, StateError, generations, key, outbox};
+
+/// The rule under which the centre is told that a server gives no bundle.
+const NOT_RECEIVED: &str = "not-received";
 
 /// Why nothing was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,15 +33,22 @@ pub(super) struct SkippedSource {
     again: String,
     /// Whether it is space that lacked.
     of_space: bool,
+    /// Whether it is the network or the server that kept it back.
+    #[serde(default)]
+    of_network: bool,
+    /// Whether that it stays so was reported.
+    #[serde(default)]
+    is_reported: bool,
     /// The newest bundle that was here then; 0 where there was none.
     newest: u64,
 }
 
 impl SkippedSource {
-    /// How much space lacks is another number at every poll.
+    /// How much space lacks, and how much came, is another number at every poll.
     fn is_same_reason(&self, known: &Self) -> bool {
-        let lacks_space_still = self.of_space && known.of_space;
-        let message = match lacks_space_still {
+        let is_so_still =
+            (self.of_space && known.of_space) || (self.of_network && known.of_network);
+        let message = match is_so_still {
             true => known.message.clone(),
             false => self.message.clone(),
         };
@@ -45,6 +57,20 @@ impl SkippedSource {
                 message,
                 ..self.clone()
             }
+    }
+
+    /// Notes that the centre knows of it: once the same server has given nothing for a second time, since a link that broke is no news.
+    fn report_after(&mut self, known: Option<&Self>) -> Option<ReportEvent> {
+        let known = known.filter(|known| known.of_network && known.source == self.source)?;
+        self.is_reported = known.is_reported || self.of_network;
+        (self.of_network && !known.is_reported).then(|| ReportEvent::Refusal {
+            source: self.source.clone(),
+            rule: NOT_RECEIVED.to_owned(),
+            message: shortened(&format!(
+                "no bundle could be fetched twice in a row: {}",
+                self.message
+            )),
+        })
     }
 
     /// Whether it came of a repository that is not asked any more.
@@ -97,10 +123,15 @@ pub(crate) fn note_pulled(
     let known: Option<SkippedSource> = state::meta(db, key::NOT_TAKEN)?;
     // That the settings are lost is said as long as they are, and not kept.
     let is_kept = agent.check_settings().is_ok();
-    let error = error.filter(|error| is_kept && error.host_fault().is_some());
-    let now = error
+    let error = error.filter(|error| {
+        is_kept && (is_of_network(error) || is_of_server(error) || error.host_fault().is_some())
+    });
+    let mut now = error
         .map(|error| skipped_source(db, url, error, again))
         .transpose()?;
+    let report = now
+        .as_mut()
+        .and_then(|now| now.report_after(known.as_ref()));
     let is_of_it = known.as_ref().is_some_and(|known| known.source == url);
     let is_same = match (&now, &known) {
         (Some(now), Some(known)) => now.is_same_reason(known),
@@ -110,8 +141,31 @@ pub(crate) fn note_pulled(
     if is_same {
         return Ok(());
     }
-    agent.commit(|db, _| state::set_meta(db, key::NOT_TAKEN, now.as_ref()))
+    agent.commit(|db, author| {
+        if let Some(report) = report {
+            outbox::queue(db, author, report)?;
+        }
+        state::set_meta(db, key::NOT_TAKEN, now.as_ref())
+    })
 }
+
+/// Whether a server, or the way to it, kept back what it was asked for. That no more may come today is the owner's wish.
+fn is_of_network(error: &AgentError) -> bool {
+    match error {
+        AgentError::Network { problem, .. } => !problem.contains(ALL_OF_TODAY),
+        AgentError::Unreadable { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether a part of the bundle lacks on the server, which is reported as such.
+fn is_of_server(error: &AgentError) -> bool {
+    matches!(error, AgentError::Incomplete { .. })
+}
+
+/// What to do where a server keeps a bundle back.
+const OF_NETWORK: &str = "see that the link to it works, and ask the person who runs it; until then, `outhaul-agent import FOLDER` imports the bundle from a \
+                          stick";
 
 /// What was kept of this source goes, and all of it when something was taken.
 fn forget(db: &Connection, source: &str, is_taken: bool) -> Result<(), StateError> {
@@ -139,9 +193,14 @@ fn skipped_source(
     Ok(SkippedSource {
         source: source.to_owned(),
         message: shortened(&error.to_string()),
-        help: shortened(&error.help_without_repeat()),
+        help: match error {
+            AgentError::Network { .. } => OF_NETWORK.to_owned(),
+            other => shortened(&other.help_without_repeat()),
+        },
         again: again.to_owned(),
         of_space: matches!(error, AgentError::Space { .. }),
+        of_network: is_of_network(error),
+        is_reported: false,
         newest: newest(db)?,
     })
 }

@@ -227,6 +227,32 @@ fn a_download_that_broke_off_goes_on_from_its_last_byte() {
 }
 
 #[test]
+fn attack_a_server_that_keeps_breaking_off_is_named_in_status_and_reported_once() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    let site = web.site(&centre);
+    let named = || stdout(&site.run(&["status"])).contains("a bundle could not be fetched from");
+    for round in 0..4 {
+        web.server.break_next_blob_after(1_000);
+        assert_reports(&site.run(&["run", "--once"]), 3, &["blobs/sha256/"]);
+        assert!(named(), "{round}");
+    }
+    let reported = || {
+        let log = site.event_log();
+        log.iter()
+            .filter(|one| *one == "refusal not-received")
+            .count()
+    };
+    assert_eq!(reported(), 1);
+    let next = site.status()["next"].to_string();
+    assert!(next.contains("ask the person who runs it"), "{next}");
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(1));
+    assert!(!named());
+    assert_eq!(reported(), 1);
+}
+
+#[test]
 fn a_blob_changed_on_the_server_is_refused_and_reported_once() {
     let (centre, web) = (Centre::new(), Web::new());
     let blob = web.publish(&centre, &Draft::hello("one"));
@@ -382,9 +408,17 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
         site.event_log(),
         ["started", "started", "refusal incomplete", "started"]
     );
+    let status = stdout(&site.run(&["status"]));
+    let words = [
+        "a bundle could not be fetched from",
+        name,
+        "ask the person who fills the repository",
+    ];
+    assert!(words.iter().all(|words| status.contains(words)), "{status}");
     fs::write(&blob, content).unwrap();
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
+    assert!(!stdout(&site.run(&["status"])).contains("could not be fetched"));
 }
 
 #[test]

@@ -40,7 +40,10 @@ mod lost;
 
 pub use adopt::{Adopted, ValueBefore};
 pub use kept_floors::KeptFloors;
-pub use lost::{Lost, is_unanswered, is_without_bundles, present as lost_here};
+pub use lost::{
+    Lost, holds_are_known, holds_are_unknown, is_unanswered, is_without_bundles,
+    present as lost_here,
+};
 
 /// What enrolment made.
 #[derive(Debug)]

@@ -234,7 +234,14 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
     let active = site.active.map(|active| active.number);
     let row = site.worked_on().or(active);
     let row = row.map(|number| generations::one(db, number)).transpose()?;
-    let note = row.flatten().map(|row| row.note).unwrap_or_default();
+    let mut note = row.flatten().map(|row| row.note).unwrap_or_default();
+    if site.active.is_some_and(|active| active.broken) && note.to_string().is_empty() {
+        // Why going back to it failed is noted of the bundle that was left.
+        let left = generations::all(db)?
+            .into_iter()
+            .max_by_key(|row| row.number);
+        note = left.map(|row| row.note).unwrap_or_default();
+    }
     let note = lost_settings::as_of_now(note, &agent.state_folder);
     // An index that cannot be read is reported by what needs it.
     let index = active.and_then(|number| runner::whole_index_of(agent, number).ok());

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
-use outhaul_kit::durable;
+use outhaul_kit::{durable, text};
 use outhaul_site::state::holds::AssignmentHold;
 use outhaul_site::state::{self, Hold, SiteIdentity, StateError, Store, holds, key};
 use outhaul_site::state_folder::{LockError, StateFolder};
@@ -40,6 +40,9 @@ pub struct Blind {
     /// What is held, in words: the folders of bundles that these are held at must stay; absent where it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<Vec<String>>,
+    /// The file in `rescued` that shows what is held, where nothing else does: a restore or an enrolment gives it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_in: Option<String>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
     /// Whether the service runs, with the settings and the key that it read when it started: what is wrong keeps only commands and the next start
@@ -95,7 +98,19 @@ impl Blind {
             let saved = || Some(rescued::owners(state_folder).into_iter().next()?.0);
             known.or_else(request).or_else(saved)
         });
+        let known = store.as_ref().and_then(held).or_else(|| {
+            let kept = holds::beside::read(state_folder)?;
+            Some(in_words(kept.site.is_some(), kept.assignments))
+        });
+        let copy = rescued::copied(state_folder);
+        let saved = match known {
+            Some(_) => None,
+            None => holds::beside::read(&copy),
+        };
+        let held_in = saved.as_ref().map(|_| text::path(&copy.holds()));
+        let saved = saved.map(|kept| in_words(kept.site.is_some(), kept.assignments));
         Some(Self {
+            held_in,
             fleet: name.as_ref().map(|(fleet, _)| fleet.to_string()),
             site: name.map(|(_, site)| site.to_string()),
             is_read,
@@ -108,10 +123,7 @@ impl Blind {
             assignments: db
                 .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
                 .unwrap_or_default(),
-            held: store.as_ref().and_then(held).or_else(|| {
-                let kept = holds::beside::read(state_folder)?;
-                Some(in_words(kept.site.is_some(), kept.assignments))
-            }),
+            held: known.or(saved),
             on_disk,
             service: !is_of_database(error) && state_folder.service_runs(),
             trouble: error.to_string(),
@@ -146,7 +158,15 @@ impl Blind {
             }
             None => "holds: cannot be read; what is held stays held".to_owned(),
             Some([]) => "holds: none".to_owned(),
-            Some(held) => format!("holds: {}", held.join(", ")),
+            Some(held) => {
+                let held = held.join(", ");
+                match &self.held_in {
+                    None => format!("holds: {held}"),
+                    Some(path) => format!(
+                        "holds: {held}, by `{path}`: a restore from a backup, or an enrolment, gives them back"
+                    ),
+                }
+            }
         });
         let on_disk: Vec<_> = self.on_disk.iter().map(ToString::to_string).collect();
         if !on_disk.is_empty() {

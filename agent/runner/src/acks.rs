@@ -196,7 +196,7 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
             }
             // A hub that has what waited here accepts this site again, by whatever way it came.
             if done.gone > 0 {
-                state::set_meta::<IgnoredAny>(db, key::HUB_REFUSAL, None)?;
+                state::set_meta::<bool>(db, key::HUB_REFUSAL, None)?;
             }
             Ok::<_, StateError>(done)
         })

@@ -160,6 +160,15 @@ pub fn to_do(site: &Site, note: &Note, at_work: &AtWork) -> Option<String> {
         Some(number) => Some(format!(
             "the work on bundle {number} is unfinished{why}: run `outhaul-agent apply`, which goes on with it; {NO_SERVICE}"
         )),
-        None => repair(site),
+        // What keeps it from being whole is named with it.
+        None => repair(site).map(|help| match (site.active, why.as_str()) {
+            (Some(active), why) if !why.is_empty() => {
+                format!(
+                    "bundle {} is only partly applied{why}: {help}",
+                    active.number
+                )
+            }
+            _ => help,
+        }),
     }
 }

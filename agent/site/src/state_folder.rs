@@ -92,8 +92,11 @@ impl StateFolder {
                 "the state folder `{shown}` has mode {mode:o}: other users may have changed what is in it; {}",
                 match stays {
                     true =>
-                        "it stays so, and no agent in it is started: look at what is in it, then give `chmod 700` for it",
-                    false => "it has mode 700 from now on: look at what is in it",
+                        "it stays so, and no agent in it is started: look at what is in it, then give `chmod 700` for it".to_owned(),
+                    false => format!(
+                        "it has mode {:o} from now on: look at what is in it",
+                        mode & !OTHERS
+                    ),
                 }
             );
             if stays {

@@ -183,7 +183,12 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     answer.text = lines.join("\n");
     value["file"] = serde_json::json!(findings.taken.as_deref().map(json_path));
     value["slips"] = slips_json(&findings.slips).into();
+    let number = value["number"].as_u64();
     answer.value = value;
+    // As an import of it ends.
+    if let Some(number) = number {
+        left_newer(&findings, number, answer, "would not be imported");
+    }
 }
 
 /// What came of what else lies there.
@@ -264,7 +269,7 @@ fn found(
                 "number": number, "state": State::Active.as_str(), "message": words,
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
-            return left_newer(&findings, number, answer);
+            return left_newer(&findings, number, answer, "was not imported");
         }
         ImportOutcome::Incomplete {
             part,
@@ -304,14 +309,19 @@ fn found(
     if !rebuilt.is_empty() {
         answer.value["rebuilt"] = rebuilt.into();
     }
-    left_newer(&findings, number, answer);
+    left_newer(&findings, number, answer, "was not imported");
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
-        answer.messages.push(
-            "help: `outhaul-agent status` shows each assignment; what was active before is active again if it could"
-                .into(),
-        );
+        answer.messages.push(help_after_failure(&note).to_owned());
     }
+}
+
+/// What to look at after a bundle that does not run; `note` says why, and whether going back failed, too.
+fn help_after_failure(note: &str) -> &'static str {
+    if note.contains(" failed as well") {
+        return "help: mend what is named there, then run `outhaul-agent apply`: it applies the bundle that was active before again";
+    }
+    "help: `outhaul-agent status` shows each assignment; what was active before is active again if it could"
 }
 
 /// Which parts were made again from parity, if any were; with `is_refused` also that a refused copy of one is not needed any more.
@@ -327,12 +337,12 @@ fn again_from_parity(rebuilt: &[usize], is_refused: bool) -> Option<String> {
 
 /// Whoever waits for the newest bundle of a stick does not have it yet, or nobody knows: it ends the same way whether bundle `number` of that
 /// stick is taken now or was before.
-fn left_newer(findings: &Findings, number: u64, answer: &mut CommandResult) {
+fn left_newer(findings: &Findings, number: u64, answer: &mut CommandResult, so: &str) {
     if let Some(newer) = findings.newer {
         answer.exit = 1;
         answer.value["newer"] = newer.into();
         answer.messages.push(format!(
-            "help: bundle {newer} is newer than bundle {number} and was not imported: `outhaul-agent status` shows what to do about it"
+            "help: bundle {newer} is newer than bundle {number} and {so}: `outhaul-agent status` shows what to do about it"
         ));
     } else if findings.without_number {
         answer.exit = 1;

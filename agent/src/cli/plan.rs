@@ -8,6 +8,7 @@ use tracing::subscriber::{NoSubscriber, with_default};
 use super::{Context, import};
 use crate::agent::Agent;
 use crate::calls::{self, CommandResult};
+use crate::enrol;
 use crate::error::AgentError;
 use crate::intake::plan::{self, Unfinished};
 use crate::machine::Event;
@@ -81,6 +82,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "warning: {}; {besides}: what the service would do may differ; {}",
             lost.message, lost.help
         ));
+    }
+    let unknown = enrol::holds_are_unknown(agent.store.read())?;
+    for one in enrol::lost_here(agent.store.read())?
+        .into_iter()
+        .filter(|_| unknown && !is_refused)
+    {
+        super::say(&format!("warning: {}; {}", one.message, one.help));
     }
     let left = former_targets::attention(&agent)?;
     for left in left.into_iter().filter(|_| !is_refused) {

@@ -56,8 +56,7 @@ impl Lost {
         let values = self.values.iter().filter(|one| !one.set).map(once_set);
         let holds = self.holds.is_none().then(lost_holds);
         let all = values.chain(floors).chain(holds);
-        all.map(|(message, help)| Attention::of_site(AttentionKind::LostDatabase, message, help))
-            .collect()
+        all.map(of_site).collect()
     }
 }
 
@@ -78,21 +77,56 @@ pub fn is_without_bundles(db: &Connection) -> Result<bool, StateError> {
     Ok(generations::all(db)?.is_empty() && !is_unanswered(db)?)
 }
 
-/// What still has to be looked after: nothing once a bundle is active, and of holds nothing once someone gave one.
+/// What still has to be looked after: nothing once a bundle is active, and of holds nothing once someone gave one, or said that none was.
 pub fn present(db: &Connection) -> Result<Vec<Attention>, StateError> {
     let Some(lost) = state::meta::<Lost>(db, key::LOST)? else {
         return Ok(Vec::new());
     };
-    if state::meta::<u64>(db, key::ACTIVE)?.is_some() {
-        return Ok(Vec::new());
-    }
+    let is_active = state::meta::<u64>(db, key::ACTIVE)?.is_some();
     let held =
         state::meta::<Hold>(db, key::HOLD)?.is_some() || !holds::of_assignments(db)?.is_empty();
-    let mut found = lost.attention();
+    let mut found = match is_active {
+        true => lost
+            .holds
+            .is_none()
+            .then(lost_holds)
+            .map(of_site)
+            .into_iter()
+            .collect(),
+        false => lost.attention(),
+    };
     if held && lost.holds.is_none() {
         found.pop();
     }
     Ok(found)
+}
+
+/// Whether nothing shows what was held, and nobody has said so since.
+///
+/// # Errors
+/// [`StateError`]
+pub fn holds_are_unknown(db: &Connection) -> Result<bool, StateError> {
+    let lost = state::meta::<Lost>(db, key::LOST)?;
+    Ok(lost.is_some_and(|lost| lost.holds.is_none()))
+}
+
+/// Notes that a person has given a hold, or said that none was lost.
+///
+/// # Errors
+/// [`StateError`]
+pub fn holds_are_known(db: &Connection) -> Result<(), StateError> {
+    let Some(lost) = state::meta::<Lost>(db, key::LOST)? else {
+        return Ok(());
+    };
+    let known = Lost {
+        holds: Some(lost.holds.unwrap_or(0)),
+        ..lost
+    };
+    state::set_meta(db, key::LOST, Some(&known))
+}
+
+fn of_site((message, help): (String, String)) -> Attention {
+    Attention::of_site(AttentionKind::LostDatabase, message, help)
 }
 
 fn once_set(one: &ValueBefore) -> (String, String) {
@@ -120,7 +154,7 @@ fn lost_holds() -> (String, String) {
          what was held: it is unknown"
             .to_owned(),
         "where something was held, give `outhaul-agent hold`, or for one assignment `outhaul-agent hold --assignment NAME`, before the next bundle \
-         is imported"
+         is imported; where nothing was, `outhaul-agent hold --release` says so"
             .to_owned(),
     )
 }

@@ -399,3 +399,25 @@ fn a_held_file_that_was_changed_before_the_database_was_lost_is_put_back_by_what
     assert_eq!(fs::read(&file).unwrap(), b"two");
     assert!(!stdout(&site.run(&["status"])).contains("--adopt-changed"));
 }
+
+#[test]
+fn that_holds_are_unknown_is_said_until_one_is_given_or_a_person_says_that_none_was() {
+    let (centre, site, [_, third]) = held();
+    lose_database(&site);
+    fs::remove_file(site.state().join("holds.json")).unwrap();
+    site.ok(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let unknown = "no readable `holds.json` shows what was held: it is unknown";
+    let planned = site.run(&["plan", third.to_str().unwrap()]);
+    assert_reports(&planned, 0, &[unknown]);
+    site.take(&third);
+    let said = |site: &Site| stdout(&site.run(&["status"])).contains(unknown);
+    assert!(said(&site), "a bundle that was applied is no answer");
+    let given = site.copy();
+    given.ok(&HOLD);
+    given.ok(&RELEASE);
+    assert!(!said(&given));
+    site.ok(&["hold", "--release"]);
+    assert!(!said(&site));
+    let planned = site.run(&["plan", third.to_str().unwrap()]);
+    assert!(!crate::site::stderr(&planned).contains(unknown));
+}

@@ -94,6 +94,19 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
     assert!(refused_for("(unknown-site)", "outhaul-hub site add", &site) >= waiting);
 
     hub_of_fleet.add(&site, &[]);
+    // An acknowledgement that comes on a stick says so as well.
+    let carried = site.copy();
+    let stick = tempfile::tempdir().unwrap();
+    let place = stick.path().to_str().unwrap();
+    carried.ok(&["export", place]);
+    let read = hub(&hub_of_fleet.state, &["import", place])
+        .output()
+        .unwrap();
+    assert_eq!(code(&read), 0, "{}", stderr(&read));
+    assert_eq!(carried.status()["attention"][0]["what"], "hub-refuses");
+    carried.run(&["import", place]);
+    let status = carried.status();
+    assert_eq!(status["attention"], serde_json::Value::Null, "{status}");
     site.ok(&["send"]);
     let status = site.status();
     assert_eq!(status["reports_waiting"], 0);

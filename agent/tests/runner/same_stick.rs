@@ -131,3 +131,25 @@ fn attack_a_known_bundle_with_an_unsigned_compressed_index_is_not_opened() {
     let words = "of them are restored from what came";
     assert_reports(&site.import(&one), 0, &[words]);
 }
+
+#[test]
+fn plan_ends_as_the_import_of_a_stick_with_a_newer_damaged_bundle_which_says_nothing_of_what_runs()
+{
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    let one = centre.publish(&Draft::hello("one"));
+    fs::copy(&one, stick.path().join("one.outhaul")).unwrap();
+    let two = fs::read(centre.publish(&Draft::hello("two"))).unwrap();
+    fs::write(stick.path().join("two.outhaul"), &two[..60_000]).unwrap();
+    let stick = stick.path().to_str().unwrap();
+    let planned = site.run(&["plan", stick]);
+    let words = "bundle 2 is newer than bundle 1 and would not be imported";
+    assert_reports(&planned, 1, &["`two.outhaul` is refused", words]);
+    let imported = site.run(&["import", stick]);
+    let words = "bundle 2 is newer than bundle 1 and was not imported";
+    assert_reports(&imported, 1, &["`two.outhaul` is refused", words]);
+    assert_eq!(site.active(), Some(1));
+    let said = stderr(&imported);
+    assert!(!said.contains("what runs is untouched"), "{said}");
+}

@@ -8,6 +8,8 @@ use super::{AgentError, left_alone};
 const LEFT_ALONE: &str = "nothing was changed";
 /// The same, of what runs.
 const NOT_TOUCHED: &str = "what runs was not touched";
+/// The same, where a bundle could not be read.
+const UNTOUCHED: &str = "what runs is untouched";
 
 impl AgentError {
     /// The same, where the command that ends with it changed something else: other files of the medium were taken, or work went on
@@ -29,7 +31,13 @@ impl AgentError {
                 message,
                 ..
             } if left_alone(rule) == LEFT_ALONE => {
-                format!("`{source_name}` is refused and nothing of it is kept: {message}")
+                // What a reader says of this file alone.
+                let found = message
+                    .strip_suffix(UNTOUCHED)
+                    .map_or(message.as_str(), |found| {
+                        found.trim_end_matches("; ").trim_end_matches(" and ")
+                    });
+                format!("`{source_name}` is refused and nothing of it is kept: {found}")
             }
             other => {
                 let text = other.to_string();
@@ -66,6 +74,18 @@ mod tests {
             let of_all = |text: &str| text.contains(LEFT_ALONE) || text.contains(NOT_TOUCHED);
             assert!(of_all(&alone[0]) && !of_all(&beside[0]), "{beside:?}");
             assert_eq!(alone[1..], beside[1..], "the same way out");
+        }
+        for end in [
+            "; it is refused and what runs is untouched",
+            "; what runs is untouched",
+        ] {
+            let cut = AgentError::refused("a.outhaul", "malformed", format!("it is cut off{end}"));
+            assert!(
+                !cut.beside_others().contains(UNTOUCHED),
+                "{}",
+                cut.beside_others()
+            );
+            assert!(cut.beside_others().contains("it is cut off"));
         }
         // Of these it was never said.
         let revoked = AgentError::refused("a.outhaul", "revoked", "this site is revoked");

@@ -86,8 +86,8 @@ pub fn help(state_folder: &StateFolder, target: Option<&Path>) -> String {
     });
     format!(
         "put the file back{target}, or write it again; where the default settings are meant from now on, make a file without settings \
-         (`install -m 644 /dev/null {}`)",
-        text::quoted(state_folder.config())
+         (`test -e {path} || install -m 644 /dev/null {path}`)",
+        path = text::quoted(state_folder.config())
     )
 }
 

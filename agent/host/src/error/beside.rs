@@ -32,12 +32,12 @@ impl AgentError {
                 ..
             } if left_alone(rule) == LEFT_ALONE => {
                 // What a reader says of this file alone.
-                let found = message
+                let message = message
                     .strip_suffix(UNTOUCHED)
                     .map_or(message.as_str(), |found| {
                         found.trim_end_matches("; ").trim_end_matches(" and ")
                     });
-                format!("`{source_name}` is refused and nothing of it is kept: {found}")
+                format!("`{source_name}` is refused and nothing of it is kept: {message}")
             }
             other => {
                 let text = other.to_string();

@@ -246,6 +246,7 @@ struct Changes {
     unchanged: Vec<String>,
     run_again: Vec<String>,
     in_the_way: Vec<String>,
+    not_looked_for: Option<&'static str>,
 }
 
 fn plan_assignments(
@@ -266,6 +267,7 @@ fn plan_assignments(
     plan.unchanged = changes.unchanged;
     plan.run_again = changes.run_again;
     plan.in_the_way = changes.in_the_way;
+    plan.not_looked_for = changes.not_looked_for;
     plan.held = held::names(agent)?.into_iter().collect();
     Ok(())
 }

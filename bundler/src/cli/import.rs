@@ -29,7 +29,7 @@ enum From {
 #[command(
     after_help = "Example:\n  outhaul import kalypso --control-plane https://git.factory.example/control-plane \\\n    \
     --gitops https://git.factory.example/platform\n\nFrom two folders, without history:\n  \
-    outhaul import kalypso --environment dev --env-dir dev --base-dir main --base-commit SHA --gitops platform\n\n\
+    outhaul import kalypso --environment dev --env-dir dev --base-dir main --base-commit $(git -C main rev-parse HEAD) --gitops platform\n\n\
     Exit code 0 when everything is equal or has a reason, 1 otherwise. Nothing is written."
 )]
 struct Kalypso {

@@ -58,7 +58,7 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
     let seen = copy(
         &fixture,
         "again",
-        3,
+        2,
         &["--for", "bench-1", "--ask-hub", "--hub", &closed.url],
     );
     for words in ["OUTHAUL_HUB_TOKEN_FILE", "nothing was written", "--reports"] {

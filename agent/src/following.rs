@@ -132,7 +132,7 @@ fn shown(
     }
     let commit = event.commit.clone().unwrap_or_default();
     match record(agent, &commit) {
-        Ok(record) => with_record(agent, event, &record, &applies),
+        Ok(record) => with_record(agent, event, &record, &followers),
         Err(problem) => {
             // A failure stays one where besides something cannot be read.
             event.state = event.state.max(ClusterState::Unreachable);
@@ -162,7 +162,7 @@ fn with_record(
     agent: &Agent,
     mut event: ClusterEvent,
     record: &PlatformRecord,
-    applies: &[&Follower],
+    followers: &[Follower],
 ) -> ClusterEvent {
     let (wanted, cluster_type) = (&agent.site.stream.environment, &event.stream.cluster_type);
     if record.environment != wanted.as_str() {
@@ -198,7 +198,14 @@ fn with_record(
             event.message = join(&event.message, &text);
             continue;
         };
-        assignments.push(followed(parsed, &folder(name), base, record, applies));
+        // Templates name objects as they like: one that is named as no assignment may be of any.
+        let of_another = |one: &Follower| {
+            let own = one.name.rsplit('/').next().unwrap_or_default();
+            one.made_by.is_some() && own != *name && names.contains(own)
+        };
+        let followers = followers.iter().filter(|one| !of_another(one));
+        let followers: Vec<&Follower> = followers.collect();
+        assignments.push(followed(parsed, &folder(name), base, record, &followers));
     }
     if names.len() > MAX_ASSIGNMENTS {
         event.state = ClusterState::Failing;
@@ -216,7 +223,7 @@ fn followed(
     folder: &str,
     base: &str,
     record: &PlatformRecord,
-    applies: &[&Follower],
+    followers: &[&Follower],
 ) -> FollowedAssignment {
     let covers = |one: &&&Follower| {
         let Some(path) = one.path.as_deref() else {
@@ -228,7 +235,13 @@ fn followed(
                 .is_some_and(|rest| rest.starts_with('/'));
         path == folder || (below && (one.below || covers(path, base, record)))
     };
-    let all: Vec<&&Follower> = applies.iter().filter(covers).collect();
+    let mut all: Vec<&&Follower> = followers.iter().filter(covers).collect();
+    // What these made applies what the team wrote.
+    let made = followers.iter().filter(|one| {
+        let mut by = all.iter().map(|one| &one.name);
+        (one.made_by.as_ref()).is_some_and(|root| by.any(|name| name == root))
+    });
+    all.extend(made.collect::<Vec<_>>());
     let Some(worst) = all.iter().max_by_key(|one| one.status) else {
         return FollowedAssignment {
             name,

@@ -73,6 +73,7 @@ mod without {
         pub path: Option<String>,
         pub below: bool,
         pub commit: Option<String>,
+        pub made_by: Option<String>,
         pub status: FollowerStatus,
         pub message: String,
     }

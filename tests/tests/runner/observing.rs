@@ -77,6 +77,8 @@ pub(super) struct Connected {
     pub(super) fixture: SystemFixture,
     pub(super) flux: Flux,
     pub(super) server: ApiServer,
+    site: &'static str,
+    cluster_type: &'static str,
 }
 
 impl Connected {
@@ -88,18 +90,8 @@ impl Connected {
     /// The same after a change of the fixture, before anything is published.
     #[track_caller]
     pub(super) fn with(change: impl FnOnce(&mut SystemFixture)) -> Option<Self> {
-        let programs = Flux::available_or_skip()?;
+        Flux::available_or_skip()?;
         let mut fixture = SystemFixture::new();
-        let server = ApiServer::start_or_skip(&fixture.path("server"))?.unwrap();
-        let platform = fixture.path("platform");
-        fs::create_dir_all(&platform).unwrap();
-        fixture.git("platform", &["init", "--quiet", "--bare"]);
-        let manifests = "https://git.store.example/stock-report-manifests";
-        let sources = Sources::Git(vec![
-            (PLATFORM.to_owned(), platform.clone()),
-            (manifests.to_owned(), fixture.path("manifests")),
-        ]);
-        let flux = Flux::start(&programs, &server, &fixture.path("flux"), sources).unwrap();
         follow_the_example(&mut fixture);
         let templates = workspace_root().join("bundler/plane/templates");
         fixture.on_branch("control-plane", "main", |folder| {
@@ -116,25 +108,47 @@ impl Connected {
             let text = fs::read_to_string(&path).unwrap();
             fs::write(path, text.replace("delivery: bundle", "delivery: both")).unwrap();
         });
+        let manifests = "https://git.store.example/stock-report-manifests";
+        let sources = vec![(manifests.to_owned(), fixture.path("manifests"))];
+        let mut this = Self::on(fixture, (SITE, "store"), sources)?;
+        change(&mut this.fixture);
+        this.publish();
+        Some(this)
+    }
+
+    /// The site of that name and cluster type has a cluster, on which Flux fetches the platform repository and these.
+    #[track_caller]
+    pub(super) fn on(
+        fixture: SystemFixture,
+        (site, cluster_type): (&'static str, &'static str),
+        mut sources: Vec<(String, PathBuf)>,
+    ) -> Option<Self> {
+        let programs = Flux::available_or_skip()?;
+        let server = ApiServer::start_or_skip(&fixture.path("server"))?.unwrap();
+        let platform = fixture.path("platform");
+        fs::create_dir_all(&platform).unwrap();
+        fixture.git("platform", &["init", "--quiet", "--bare"]);
+        sources.push((PLATFORM.to_owned(), platform.clone()));
+        let sources = Sources::Git(sources);
+        let flux = Flux::start(&programs, &server, &fixture.path("flux"), sources).unwrap();
         let config = format!(
             "[kubernetes]\nkubeconfig = \"{}\"\n[observe]\nrepository = \"{PLATFORM}.git\"\nrecord = \
              \"{}/raw/{{commit}}/.outhaul/platform.json\"\n",
             server.kubeconfig(ADMIN).display(),
             forge(platform)
         );
-        fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
-        change(&mut fixture);
-        let this = Self {
+        fs::write(fixture.path(&format!("sites/{site}/agent.toml")), config).unwrap();
+        Some(Self {
             fixture,
             flux,
             server,
-        };
-        this.publish();
-        Some(this)
+            site,
+            cluster_type,
+        })
     }
 
     /// The environment to the branch that the cluster follows, and as a bundle to the hub alone.
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         let (to, branch) = (self.fixture.path("platform"), "dev");
         let arguments = ["--to", to.to_str().unwrap(), "--branch", branch];
         let at = ["publish", "git", "--environment", "dev"];
@@ -174,17 +188,17 @@ impl Connected {
     fn observe(&self, code: i32) -> Value {
         let seen = self
             .fixture
-            .agent(SITE, code, &["--output", "json", "observe"]);
+            .agent(self.site, code, &["--output", "json", "observe"]);
         outhaul_tests::result(&seen.stdout)
     }
 
     /// What `observe` prints once all is applied: between two looks Flux may be at work again.
     #[track_caller]
-    fn synced(&self) -> Value {
+    pub(super) fn synced(&self) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
             let agent = outhaul_tests::program("outhaul-agent").unwrap();
-            let state = format!("sites/{SITE}");
+            let state = format!("sites/{}", self.site);
             let mut command = self.fixture.command(&agent);
             command.args(["--state", &state, "--output", "json", "observe"]);
             let ran = outhaul_tests::run(&mut command).unwrap();
@@ -199,7 +213,7 @@ impl Connected {
 
     /// The gate of `dev` for the base commit, after the reports came back.
     fn gate(&self, code: i32, base: &str) -> String {
-        self.fixture.home(SITE);
+        self.fixture.home(self.site);
         let asked = ["--state", "hub", "gate", "--environment", "dev", "--commit"];
         let decided = self
             .fixture
@@ -214,7 +228,7 @@ impl Connected {
         self.server.create(SOURCES, &source).unwrap();
         let follows = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"name": "platform"},
-            "spec": {"interval": "30s", "path": "./store", "prune": true,
+            "spec": {"interval": "30s", "path": format!("./{}", self.cluster_type), "prune": true,
                 "sourceRef": {"kind": "GitRepository", "name": "platform"}}});
         self.server.create(KUSTOMIZATIONS, &follows).unwrap();
     }

@@ -1,8 +1,9 @@
 //! What a cluster shows of a repository that its own Flux or Argo CD follows.
 //!
 //! What comes in: the objects of Flux or Argo CD as the API server gives them, and the repository's address. What goes
-//! out: one [`Follower`] per object that follows it, with the commit that it shows and a named state. Nothing is asked
-//! of a controller and nothing is changed. It is pure; [`look`] alone asks the API server.
+//! out: one [`Follower`] per object that follows it, with the commit that it shows and a named state, and one for each object of
+//! Flux or Argo CD that such an object made. Nothing is asked of a controller and nothing is changed. It is pure; [`look`] alone asks
+//! the API server.
 
 use outhaul_kit::url::{commit_of, is_same_repository};
 use serde_json::Value;
@@ -12,6 +13,8 @@ use crate::cluster::Cluster;
 use crate::health::Health;
 use crate::manifest::Key;
 use crate::{argocd, flux};
+
+mod made;
 
 /// Who applies on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub struct Follower {
     pub below: bool,
     /// The commit that it shows.
     pub commit: Option<String>,
+    /// The name of the follower that made it; `None` for an object that follows the repository itself.
+    pub made_by: Option<String>,
     /// How it stands.
     pub status: FollowerStatus,
     /// In the words of its controller.
@@ -83,11 +88,17 @@ pub fn look(
         ] {
             objects.extend(cluster.list(group, kind, None)?.unwrap_or_default());
         }
-        found = Some((Controller::Flux, of_flux(&sources, &objects, repository)));
+        let mut others = Vec::new();
+        for kind in ["OCIRepository", "HelmRepository", "Bucket"] {
+            others.extend(cluster.list(flux::SOURCE, kind, None)?.unwrap_or_default());
+        }
+        let all = of_flux(&sources, &objects, &others, repository);
+        found = Some((Controller::Flux, all));
     }
     let is_empty = found.as_ref().is_none_or(|(_, all)| all.is_empty());
     if is_empty && let Some(objects) = cluster.list(argocd::GROUP, "Application", None)? {
-        let all = of_argocd(&objects, repository);
+        let sets = cluster.list(argocd::GROUP, "ApplicationSet", None)?;
+        let all = of_argocd(&objects, &sets.unwrap_or_default(), repository);
         if found.is_none() || !all.is_empty() {
             found = Some((Controller::ArgoCd, all));
         }
@@ -95,8 +106,15 @@ pub fn look(
     Ok(found)
 }
 
-/// What Flux shows of `repository`: its sources, and what is made from them.
-pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Follower> {
+/// What Flux shows of `repository`: its sources, what is made from them, and what that made in turn. `others` are sources that are no
+/// `GitRepository`.
+pub fn of_flux(
+    sources: &[Value],
+    objects: &[Value],
+    others: &[Value],
+    repository: &str,
+) -> Vec<Follower> {
+    let all: Vec<&Value> = sources.iter().chain(objects).chain(others).collect();
     let sources: Vec<&Value> = sources
         .iter()
         .filter(|source| is_same_repository(text(&source["spec"]["url"]), repository))
@@ -106,11 +124,20 @@ pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Fo
         path: None,
         below: false,
         commit: commit_of(text(&source["status"]["artifact"]["revision"])),
+        made_by: None,
         status: flux_status(source, None),
         message: flux_message(source, None),
     });
-    let made = objects.iter().filter_map(|object| {
-        let source = sources.iter().find(|source| is_made_from(object, source))?;
+    let source_of = |object: &Value| {
+        let mut sources = sources.iter().copied();
+        sources.find(|source| is_made_from(object, source))
+    };
+    let roots: Vec<&Value> = (objects.iter())
+        .filter(|object| source_of(object).is_some())
+        .collect();
+    let made = made::of_flux(&all, &roots);
+    let applied = roots.iter().filter_map(|object| {
+        let source = source_of(object)?;
         let applies = object["kind"] == "Kustomization";
         let revision = text(&object["status"]["lastAppliedRevision"]);
         Some(Follower {
@@ -118,11 +145,12 @@ pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Fo
             path: applies.then(|| plain_path(text(&object["spec"]["path"]))),
             below: true,
             commit: commit_of(revision).filter(|_| applies),
+            made_by: None,
             status: flux_status(object, Some(source)),
             message: flux_message(object, Some(source)),
         })
     });
-    fetched.chain(made).collect()
+    fetched.chain(applied).chain(made).collect()
 }
 
 /// Whether `object` of Flux is made from the `GitRepository` `source`.
@@ -155,11 +183,16 @@ fn flux_status(object: &Value, source: Option<&Value>) -> FollowerStatus {
         _ if is_behind(object, source) => FollowerStatus::OtherRevision,
         Health::Waiting(_) => FollowerStatus::InProgress,
         // Ready, and of nothing that anybody could name.
-        Health::Ready if source.is_none() && object["status"]["artifact"]["revision"].is_null() => {
+        Health::Ready if fetches(object) && object["status"]["artifact"]["revision"].is_null() => {
             FollowerStatus::InProgress
         }
         Health::Ready => FollowerStatus::Synced,
     }
+}
+
+/// Whether an object of Flux holds what it fetched: a registry of charts only holds an address.
+fn fetches(object: &Value) -> bool {
+    ["Bucket", "GitRepository", "OCIRepository"].contains(&text(&object["kind"]))
 }
 
 /// Whether a `Kustomization` has applied something else than its source has.
@@ -202,12 +235,19 @@ fn named(revision: &str) -> &str {
     }
 }
 
-/// What Argo CD shows of `repository`: each source of an `Application` that is of it.
-pub fn of_argocd(objects: &[Value], repository: &str) -> Vec<Follower> {
-    objects
-        .iter()
-        .flat_map(|object| of_application(object, repository))
-        .collect()
+/// What Argo CD shows of `repository`: each source of an `Application` that is of it, and what these applications made in turn.
+pub fn of_argocd(objects: &[Value], sets: &[Value], repository: &str) -> Vec<Follower> {
+    let mut found = Vec::new();
+    let mut roots = Vec::new();
+    for object in objects {
+        let of_it = of_application(object, repository);
+        if !of_it.is_empty() {
+            roots.push(object);
+        }
+        found.extend(of_it);
+    }
+    found.extend(made::of_argocd(objects, sets, &roots));
+    found
 }
 
 fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
@@ -254,6 +294,7 @@ fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
                 FollowerStatus::Synced => compared,
                 _ => synced,
             })),
+            made_by: None,
             status,
             message: message.clone(),
         })

@@ -30,6 +30,7 @@ fn made(source: &Value, object: &Value) -> Follower {
     let all = of_flux(
         std::slice::from_ref(source),
         std::slice::from_ref(object),
+        &[],
         REPOSITORY,
     );
     assert_eq!(all.len(), 2, "{all:?}");
@@ -85,7 +86,7 @@ fn another_revision_a_suspension_a_failure_and_an_old_verdict_have_their_own_nam
 fn a_source_that_was_never_fetched_and_one_of_another_repository_show_nothing() {
     let mut unseen = source(ONE);
     unseen["status"] = json!({});
-    let all = of_flux(&[unseen], &[], REPOSITORY);
+    let all = of_flux(&[unseen], &[], &[], REPOSITORY);
     assert_eq!(
         (all[0].status, &all[0].commit),
         (FollowerStatus::Stale, &None)
@@ -94,6 +95,7 @@ fn a_source_that_was_never_fetched_and_one_of_another_repository_show_nothing() 
         of_flux(
             &[source(ONE)],
             &[kustomization(ONE)],
+            &[],
             "https://git.example/other"
         )
         .is_empty()
@@ -127,27 +129,131 @@ fn application() -> Value {
 
 #[test]
 fn an_application_shows_the_commit_that_runs_and_not_the_one_that_is_wanted() {
-    let seen = of_argocd(&[application()], REPOSITORY);
+    let seen = of_argocd(&[application()], &[], REPOSITORY);
     assert_eq!(seen[0].status, FollowerStatus::Synced, "{seen:?}");
     assert_eq!(seen[0].commit.as_deref(), Some(ONE));
 
     let mut out = application();
     out["status"]["sync"]["status"] = "OutOfSync".into();
     out["status"]["sync"]["revision"] = TWO.into();
-    let seen = of_argocd(&[out], REPOSITORY);
+    let seen = of_argocd(&[out], &[], REPOSITORY);
     assert_eq!(seen[0].status, FollowerStatus::OtherRevision);
     assert_eq!(seen[0].commit.as_deref(), Some(ONE));
 
     let mut skipped = application();
     skipped["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     assert_eq!(
-        of_argocd(&[skipped], REPOSITORY)[0].status,
+        of_argocd(&[skipped], &[], REPOSITORY)[0].status,
         FollowerStatus::Suspended
     );
     let mut new = application();
     new["status"] = json!({});
     assert_eq!(
-        of_argocd(&[new], REPOSITORY)[0].status,
+        of_argocd(&[new], &[], REPOSITORY)[0].status,
         FollowerStatus::Stale
     );
+}
+
+/// A team's own object, which the platform's `Kustomization` of `owner` applied.
+fn made_object(kind: &str, owner: &str, ready: &str) -> Value {
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": kind,
+        "metadata": {"name": "web", "namespace": "flux-system", "generation": 1,
+            "labels": {"kustomize.toolkit.fluxcd.io/name": owner,
+                "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "web"}},
+        "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": ready,
+            "observedGeneration": 1, "message": "what Flux says"}]}})
+}
+
+#[test]
+fn attack_what_a_follower_made_counts_though_the_follower_is_ready() {
+    let shown = |object: Value| {
+        let all = of_flux(
+            &[source(ONE)],
+            &[kustomization(ONE), object],
+            &[],
+            REPOSITORY,
+        );
+        let made: Vec<Follower> = all
+            .into_iter()
+            .filter(|one| one.made_by.is_some())
+            .collect();
+        made.first()
+            .map(|one| (one.status, one.message.clone(), made.len()))
+    };
+    let said = |status, text: &str| Some((status, text.to_owned(), 1));
+    let object = |ready| made_object("Kustomization", "platform", ready);
+    let failing = shown(object("False"));
+    assert_eq!(failing, said(FollowerStatus::Failing, "what Flux says"));
+    assert_eq!(
+        shown(object("Unknown")).unwrap().0,
+        FollowerStatus::InProgress
+    );
+    assert_eq!(shown(object("True")).unwrap().0, FollowerStatus::Synced);
+    let mut new = object("True");
+    new["status"] = json!({"observedGeneration": -1});
+    assert_eq!(shown(new).unwrap().0, FollowerStatus::Stale);
+    let mut suspended = object("True");
+    suspended["spec"]["suspend"] = true.into();
+    assert_eq!(shown(suspended).unwrap().0, FollowerStatus::Suspended);
+    // Of another repository's `Kustomization`.
+    assert_eq!(shown(made_object("Kustomization", "other", "False")), None);
+}
+
+#[test]
+fn what_is_made_is_looked_at_of_whatever_depth_and_each_once() {
+    let mut first = made_object("Kustomization", "platform", "True");
+    first["metadata"]["name"] = "first".into();
+    let second = made_object("HelmRelease", "first", "False");
+    // One that names itself as its owner ends the search, too.
+    let mut own = made_object("Kustomization", "own", "True");
+    own["metadata"]["name"] = "own".into();
+    let objects = [second, own, kustomization(ONE), first];
+    let all = of_flux(&[source(ONE)], &objects, &[], REPOSITORY);
+    let made: Vec<_> = (all.iter())
+        .filter_map(|one| Some((one.name.as_str(), one.made_by.as_deref()?, one.status)))
+        .collect();
+    let by = "Kustomization flux-system/platform";
+    assert_eq!(
+        made,
+        [
+            (
+                "Kustomization flux-system/first",
+                by,
+                FollowerStatus::Synced
+            ),
+            ("HelmRelease flux-system/web", by, FollowerStatus::Failing),
+        ]
+    );
+}
+
+#[test]
+fn an_application_that_an_application_or_a_set_made_counts() {
+    let mut root = application();
+    root["status"]["resources"] = json!([
+        {"group": "argoproj.io", "kind": "ApplicationSet", "namespace": "argocd", "name": "teams"},
+        {"group": "", "kind": "Namespace", "name": "web"},
+    ]);
+    let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+        "metadata": {"name": "teams", "namespace": "argocd", "uid": "u1"},
+        "status": {"conditions": [{"type": "ResourcesUpToDate", "status": "True", "message": "ok"}]}});
+    let mut web = application();
+    web["metadata"] = json!({"name": "web", "namespace": "argocd",
+        "ownerReferences": [{"kind": "ApplicationSet", "uid": "u1"}]});
+    web["spec"]["source"]["repoURL"] = "https://git.example/web".into();
+    web["status"]["sync"]["comparedTo"]["source"] = web["spec"]["source"].clone();
+    web["status"]["health"] = json!({"status": "Degraded", "message": "no image"});
+    let all = of_argocd(&[web, root], &[set], REPOSITORY);
+    let made: Vec<_> = (all.iter())
+        .filter_map(|one| Some((one.name.as_str(), one.made_by.as_deref()?)))
+        .collect();
+    let by = "Application argocd/platform";
+    assert_eq!(
+        made,
+        [
+            ("ApplicationSet argocd/teams", by),
+            ("Application argocd/web", by)
+        ]
+    );
+    assert_eq!(all[2].status, FollowerStatus::Failing, "{all:?}");
 }

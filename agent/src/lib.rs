@@ -14,7 +14,6 @@ mod calls;
 pub mod cli;
 mod daemon;
 mod enrol;
-mod following;
 mod intake;
 mod orders;
 mod report;
@@ -25,7 +24,7 @@ use outhaul_apply_helper as helper;
 use outhaul_content::{blobs, generation};
 use outhaul_host::{error, facilities, host, other_files};
 use outhaul_kit::durable;
-use outhaul_runner::{self as runner, acks, agent, intact, roots};
+use outhaul_runner::{self as runner, acks, agent, following, intact, roots};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, attention, cut, identity, incomplete, interrupted, keys, machine, offer, rehearsal,

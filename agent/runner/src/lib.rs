@@ -30,6 +30,7 @@ pub mod agent;
 pub mod approval;
 pub mod decisions;
 pub mod delays;
+pub mod following;
 mod former_keys;
 pub mod former_targets;
 pub mod held;

@@ -23,7 +23,7 @@ use crate::orders::{self, EnrolmentStatus};
 use crate::report;
 use crate::runner::former_targets::{self, StillFollowed};
 use crate::runner::lost_settings;
-use crate::runner::progress::{self, Step};
+use crate::runner::progress::{self, AssignmentProgress};
 use crate::runner::{self, delays, held};
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
@@ -68,7 +68,7 @@ pub struct Status {
     pub watched: bool,
     /// How far that work has come, assignment by assignment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<AssignmentProgress>,
     /// Which agent runs.
     pub agent: AgentStatus,
     /// Whether a command, and not the service, is at work: its end is to be waited for.

@@ -20,11 +20,11 @@ const FIRST_MEMBER: &[u8] = b"metadata/";
 /// Where a tar archive says that it is one.
 const TAR_MAGIC_AT: usize = 257;
 /// These files differ in their first bytes.
-const LOOKED_AT: usize = 1024;
+const PREFIX_BYTES: usize = 1024;
 
 /// One of Outhaul's files, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     Bundle,
     Kit,
     Request,
@@ -33,7 +33,7 @@ enum Kind {
     Backup,
 }
 
-impl Kind {
+impl FileKind {
     fn of(first: &[u8]) -> Option<Self> {
         if first.starts_with(FIRST_MEMBER) {
             return Some(Self::Bundle);
@@ -98,8 +98,8 @@ pub fn refuse_other_file(path: &Path, file: &File) -> Result<(), AgentError> {
     let Some(first) = beginning(file) else {
         return Ok(());
     };
-    match Kind::of(&first) {
-        Some(Kind::Bundle) => Ok(()),
+    match FileKind::of(&first) {
+        Some(FileKind::Bundle) => Ok(()),
         Some(kind) => Err(AgentError::Usage {
             message: format!("`{name}` is {}, not a bundle", kind.name()),
             help: format!("{}; bundles are named `*.outhaul`", kind.taken(path)),
@@ -114,7 +114,7 @@ pub fn refuse_other_file(path: &Path, file: &File) -> Result<(), AgentError> {
 /// [`AgentError::Usage`]: what it is, and which command takes it.
 pub fn refuse_no_kit(path: &Path, file: &File) -> Result<(), AgentError> {
     let kit = "a kit is named `SITE.kit` (`outhaul site enrol` at the centre writes it)";
-    refuse_other(path, file, (Kind::Kit, "a kit", kit))
+    refuse_other(path, file, (FileKind::Kit, "a kit", kit))
 }
 
 /// The error for the file at `path` that is no backup.
@@ -123,19 +123,19 @@ pub fn refuse_no_kit(path: &Path, file: &File) -> Result<(), AgentError> {
 /// [`AgentError::Usage`]: what it is, and which command takes it.
 pub fn refuse_no_backup(path: &Path, file: &File) -> Result<(), AgentError> {
     let backup = "a backup is what `outhaul-agent backup --to FILE` wrote on the machine that the site was on";
-    refuse_other(path, file, (Kind::Backup, "a backup", backup))
+    refuse_other(path, file, (FileKind::Backup, "a backup", backup))
 }
 
 fn refuse_other(
     path: &Path,
     file: &File,
-    (wanted, called, about): (Kind, &str, &str),
+    (wanted, called, about): (FileKind, &str, &str),
 ) -> Result<(), AgentError> {
     let Some(first) = beginning(file) else {
         return Ok(());
     };
     let shown = text::path(path);
-    let (message, help) = match (Kind::of(&first), kind_of(&first)) {
+    let (message, help) = match (FileKind::of(&first), kind_of(&first)) {
         (Some(kind), _) if kind != wanted => (
             format!(
                 "`{shown}` is {}, not {called}; nothing was changed",
@@ -155,7 +155,7 @@ fn refuse_other(
 
 /// An unreadable file is reported by the next reader.
 fn beginning(file: &File) -> Option<Vec<u8>> {
-    let mut first = vec![0u8; LOOKED_AT];
+    let mut first = vec![0u8; PREFIX_BYTES];
     let count = file.read_at(&mut first, 0).ok()?;
     first.truncate(count);
     Some(first)

@@ -12,7 +12,7 @@ use outhaul_kit::durable::{self, at};
 use outhaul_kit::text;
 
 /// Most bytes of a file that are looked at.
-const LOOKED_AT: u64 = 16 << 10;
+const PREFIX_BYTES: u64 = 16 << 10;
 
 /// Refuses `path` in the folder `state`, and where something is that is no page, which `is_own` tells by its beginning.
 ///
@@ -49,7 +49,7 @@ pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Resul
     }
     let mut start = Vec::new();
     let file = durable::open(path)?;
-    file.take(LOOKED_AT)
+    file.take(PREFIX_BYTES)
         .read_to_end(&mut start)
         .map_err(at("read", path))?;
     match is_own(&String::from_utf8_lossy(&start)) {

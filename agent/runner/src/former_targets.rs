@@ -124,7 +124,7 @@ fn written(db: &Connection) -> Result<Vec<Item>, StateError> {
 }
 
 /// What the settings and the inventory show of earlier folders.
-struct Found {
+struct FormerFolders {
     /// The folders, the latest last.
     former: Vec<FormerTarget>,
     /// The one among them that is the target again.
@@ -134,7 +134,7 @@ struct Found {
 }
 
 /// The earlier folders, as the settings and the inventory show them now.
-fn found(agent: &Agent, now: &Path) -> Result<Found, StateError> {
+fn found(agent: &Agent, now: &Path) -> Result<FormerFolders, StateError> {
     let db = agent.store.read();
     let mut former: Vec<FormerTarget> = state::meta(db, key::FORMER_TARGETS)?.unwrap_or_default();
     let known: Option<PathBuf> = state::meta(db, key::TARGET)?;
@@ -142,7 +142,7 @@ fn found(agent: &Agent, now: &Path) -> Result<Found, StateError> {
         .as_deref()
         .is_some_and(|known| is_same(agent, known, now))
     {
-        return Ok(Found {
+        return Ok(FormerFolders {
             former,
             returned: None,
             is_known: true,
@@ -167,7 +167,7 @@ fn found(agent: &Agent, now: &Path) -> Result<Found, StateError> {
     let returned = again.map(|at| former.remove(at));
     former.retain(|one| !is_same(agent, &one.folder, now));
     former.drain(..former.len().saturating_sub(MAX_FOLDERS));
-    Ok(Found {
+    Ok(FormerFolders {
         former,
         returned,
         is_known: false,
@@ -288,7 +288,7 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let Some(now) = target(agent) else {
         return Ok(());
     };
-    let Found {
+    let FormerFolders {
         mut former,
         returned,
         is_known,

@@ -47,7 +47,7 @@ impl Progress {
 
 /// One assignment of unfinished work.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct AssignmentProgress {
     /// Its name.
     pub assignment: String,
     /// How far it has come.
@@ -58,11 +58,11 @@ pub struct Step {
 ///
 /// # Errors
 /// [`AgentError`] of the store.
-pub fn steps(agent: &Agent, site: &Site) -> Result<Vec<Step>, AgentError> {
+pub fn steps(agent: &Agent, site: &Site) -> Result<Vec<AssignmentProgress>, AgentError> {
     let results = results(agent, site, "")?;
     Ok(results
         .into_iter()
-        .map(|(progress, result)| Step {
+        .map(|(progress, result)| AssignmentProgress {
             assignment: result.name.to_string(),
             progress,
         })

@@ -39,7 +39,7 @@ pub struct Description {
     pub repositories: Vec<git::GitEntry>,
     /// Apt repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub packages: Vec<packages::Entry>,
+    pub packages: Vec<packages::AptEntry>,
     /// What could not be described, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,

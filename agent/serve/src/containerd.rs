@@ -23,7 +23,7 @@ use crate::error::ServeError;
 
 pub use config::{ConfigState, config_state};
 pub use hosts::Mirror;
-use record::{Entry, Record};
+use record::{HostsRecord, Record};
 
 /// The folder for registries that have none of their own.
 const DEFAULT: &str = "_default";
@@ -282,7 +282,7 @@ fn has_certificates(folder: &Path) -> Result<bool, String> {
 }
 
 /// Brings one file back.
-fn restored(folder: &Path, registry: &str, entry: &Entry) -> Result<FileChange, ServeError> {
+fn restored(folder: &Path, registry: &str, entry: &HostsRecord) -> Result<FileChange, ServeError> {
     let own = folder.join(registry);
     let (path, before) = (own.join(HOSTS), own.join(BEFORE));
     let unreadable = |problem: String| ServeError::Hosts {

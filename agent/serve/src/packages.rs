@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 1024;
 /// A repository in `catalog.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct AptEntry {
     /// Its name: that of the assignment which brought it.
     pub name: String,
     /// Its files, by their paths in it.
@@ -58,7 +58,7 @@ impl Repository {
     ///
     /// # Errors
     /// What is wrong with the entry.
-    pub fn open(folder: &Arc<Media>, entry: &Entry) -> Result<Self, String> {
+    pub fn open(folder: &Arc<Media>, entry: &AptEntry) -> Result<Self, String> {
         if !is_name(&entry.name) {
             return Err("its name cannot be one part of a path".to_owned());
         }

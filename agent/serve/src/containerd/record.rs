@@ -26,13 +26,13 @@ pub(super) struct Record {
     /// Whether the folder of all was made.
     pub(super) made_folder: bool,
     /// By the name of a registry's folder.
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) entries: BTreeMap<String, HostsRecord>,
 }
 
 /// One `hosts.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct HostsRecord {
     /// Whether one was there before.
     pub(super) existed: bool,
     /// Whether its folder was made.
@@ -41,7 +41,7 @@ pub(super) struct Entry {
     pub(super) written: BTreeSet<String>,
 }
 
-impl Entry {
+impl HostsRecord {
     /// Whether `current`, what the file holds now, was written here.
     pub(super) fn wrote(&self, current: Option<&str>) -> bool {
         let digest = current.map(|text| Digest::of(text.as_bytes()).to_string());

@@ -173,7 +173,7 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
 pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
     let failed = Slots::read(agent.state_folder.root())?.failed;
     let reported: Vec<String> =
-        state::meta(agent.store.read(), key::AGENTS_TOLD)?.unwrap_or_default();
+        state::meta(agent.store.read(), key::AGENTS_REPORTED)?.unwrap_or_default();
     let digests: Vec<String> = failed.iter().map(|one| one.digest.to_string()).collect();
     if digests == reported {
         return Ok(());
@@ -191,7 +191,7 @@ pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
                 };
                 outbox::queue(db, author, event)?;
             }
-            state::set_meta(db, key::AGENTS_TOLD, Some(&digests))
+            state::set_meta(db, key::AGENTS_REPORTED, Some(&digests))
         })
         .map_err(|error: StateError| error.into())
 }

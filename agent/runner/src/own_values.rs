@@ -98,7 +98,7 @@ pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
         .commit(|db, author| {
             state::set_meta(
                 db,
-                key::SITE_VALUES_TOLD,
+                key::SITE_VALUES_REPORTED,
                 Some(&now).filter(|now| !now.is_empty()),
             )?;
             let event = ReportEvent::SiteValues {
@@ -113,5 +113,5 @@ pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
 
 /// The values as they were reported last.
 fn reported(db: &Connection) -> Result<Vec<SiteValue>, StateError> {
-    Ok(state::meta(db, key::SITE_VALUES_TOLD)?.unwrap_or_default())
+    Ok(state::meta(db, key::SITE_VALUES_REPORTED)?.unwrap_or_default())
 }

@@ -145,11 +145,11 @@ pub mod key {
     /// `GivenValues` of the crate `values`: what a person on site set for keys that the centre opens.
     pub const SITE_VALUES: &str = "site-values";
     /// The values as they were reported last, each with whether the active bundle takes it.
-    pub const SITE_VALUES_TOLD: &str = "site-values-told";
+    pub const SITE_VALUES_REPORTED: &str = "site-values-told";
     /// The bundle that was taken in last, and when it was issued, milliseconds since 1970.
     pub const ISSUED: &str = "issued";
     /// Digests of the agents that bundles brought and that failed here, of which it was reported.
-    pub const AGENTS_TOLD: &str = "agents-told";
+    pub const AGENTS_REPORTED: &str = "agents-told";
     /// Until when the bundle that was applied last is looked at.
     pub const SOAK: &str = "soak";
     /// Number of the generation of which it was reported that it is looked at.
@@ -175,7 +175,7 @@ pub mod key {
     /// The files in `rescued` that raised the floors of the backup.
     pub const RESTORED_FLOORS: &str = "restored-floors";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.
-    pub const INCOMPLETE_TOLD: &str = "incomplete-told";
+    pub const INCOMPLETE_REPORTED: &str = "incomplete-told";
     /// What was reported last of a generation: a look that finds the same is not reported each time.
     pub const REPORTED: &str = "reported";
     /// Latest result of each assignment, for `status`.

@@ -179,7 +179,7 @@ pub(super) fn report_incomplete(
     bundle: &IncompleteBundle,
 ) -> Result<(), AgentError> {
     let reported: Option<(Digest, Vec<usize>)> =
-        state::meta(agent.store.read(), key::INCOMPLETE_TOLD)?;
+        state::meta(agent.store.read(), key::INCOMPLETE_REPORTED)?;
     let now = (bundle.index, bundle.missing.clone());
     if reported.as_ref() == Some(&now) {
         return Ok(());
@@ -191,7 +191,7 @@ pub(super) fn report_incomplete(
     };
     agent
         .commit(|db, author| {
-            state::set_meta(db, key::INCOMPLETE_TOLD, Some(&now))?;
+            state::set_meta(db, key::INCOMPLETE_REPORTED, Some(&now))?;
             outbox::queue(db, author, event)?;
             Ok(())
         })

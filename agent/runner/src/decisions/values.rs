@@ -127,7 +127,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
             Some(&given).filter(|given| !given.is_empty()),
         )?;
         let reported = Some(&statement).filter(|reported| !reported.is_empty());
-        state::set_meta(db, key::SITE_VALUES_TOLD, reported)?;
+        state::set_meta(db, key::SITE_VALUES_REPORTED, reported)?;
         outbox::queue(db, author, event).map(|_| ())
     };
     let apply = site.active.map(|active| active.number).filter(|_| differs);

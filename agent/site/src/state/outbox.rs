@@ -295,7 +295,7 @@ pub fn renumber(
         .map_err(doing("renumber reports"))?;
     set_meta(db, key::OUTBOX, Some(&Cursor::default()))?;
     // What the site's values are is stated once more under the new numbering.
-    set_meta::<u64>(db, key::SITE_VALUES_TOLD, None)?;
+    set_meta::<u64>(db, key::SITE_VALUES_REPORTED, None)?;
     // A request that was answered need not be brought home again.
     set_meta(db, key::REQUEST_UNTIL, Some(&u64::from(waited)))?;
     let author = Author {

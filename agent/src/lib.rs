@@ -1,7 +1,7 @@
 //! Outhaul's agent: the site's way of a bundle, from a stick or a link to what runs, and reports home.
 //!
 //! ```text
-//! intake ─▶ verify ─▶ stage ─▶ gate ─▶ apply ─▶ soak ─▶ active ─▶ observe ─▶ report
+//! intake ─▶ verify ─▶ stage ─▶ approve ─▶ apply ─▶ soak ─▶ active ─▶ observe ─▶ report
 //! ```
 //!
 //! [`machine`] says what follows what, `runner` does it, `state` remembers it, `intake` verifies what comes

@@ -1,6 +1,6 @@
-//! The gate before applying: what people decide, the guard against removals, what asks for later, and maintenance windows.
+//! The approval before applying: what people decide, the guard against removals, what asks for later, and maintenance windows.
 //!
-//! What comes in: a staged bundle, the inventory, the clocks. What goes out: open, or shut with the reasons that
+//! What comes in: a staged bundle, the inventory, the clocks. What goes out: it may start, or it must wait, with the reasons that
 //! `status` and the report show. What stands is decided by `machine::approval`; here its conditions are looked up and its
 //! words are found. A bundle that removes everything always waits, whatever is set.
 
@@ -28,14 +28,14 @@ pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentErr
         other => other?,
     };
     delays::look(agent)?;
-    Ok(match why_shut(agent, &index)? {
+    Ok(match why_it_waits(agent, &index)? {
         None => {
             delays::forget(agent)?;
-            Event::GateOpen(number).into()
+            Event::MayStart(number).into()
         }
         Some(note) => {
             prepare(agent, &index);
-            Transition::new(Event::GateShut(number), note)
+            Transition::new(Event::MustWait(number), note)
         }
     })
 }
@@ -74,7 +74,7 @@ pub fn withdraw_waiting(agent: &mut Agent, note: &str) -> Result<(), AgentError>
 ///
 /// # Errors
 /// [`AgentError`] of the memory.
-pub fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
+pub fn why_it_waits(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
     let standing = standing(agent, index)?;
     let notes: Vec<String> = standing.into_iter().map(|(_, note)| note).collect();
     Ok(Some(notes.join("; ")).filter(|notes| !notes.is_empty()))

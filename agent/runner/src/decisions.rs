@@ -389,7 +389,7 @@ pub fn release(agent: &mut Agent, who: &str, why: &str) -> Result<Site, AgentErr
 /// Why a bundle still waits when a hold is over.
 fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
     let why = match crate::index_of(agent, number) {
-        Ok(index) => approval::why_shut(agent, &index)?,
+        Ok(index) => approval::why_it_waits(agent, &index)?,
         // Whoever does the work finds that its folder is lost.
         Err(_) => None,
     };
@@ -397,5 +397,5 @@ fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
         "the hold is over: the service applies it where it runs, or `outhaul-agent apply`"
             .to_owned()
     });
-    crate::transition(agent, &Transition::new(Event::GateShut(number), why))
+    crate::transition(agent, &Transition::new(Event::MustWait(number), why))
 }

@@ -84,7 +84,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             }
             Err(error) if error.host_fault() == Some(HostFault::AllWork) => {
                 let blocked = blocked(agent, &site, error)?;
-                // Which approval, windows and delays this site asks for is not known then: no gate is opened by the defaults.
+                // Which approval, windows and delays this site asks for is not known then: nothing begins by the defaults.
                 if agent.check_settings().is_err() {
                     return Err(blocked);
                 }
@@ -338,7 +338,7 @@ fn note_is_new(
     transition: &Transition,
 ) -> Result<bool, StateError> {
     let (number, state) = match transition.event {
-        Event::GateShut(number) => (number, State::Gated),
+        Event::MustWait(number) => (number, State::Gated),
         Event::HealthySoFar(number) => (number, State::Soaking),
         _ => return Ok(false),
     };

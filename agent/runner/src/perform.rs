@@ -35,7 +35,7 @@ pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, Agent
                 "the copy was interrupted before it was whole",
             )
         }
-        Task::AskGate(number) => approval::ask(agent, number)?,
+        Task::AskApproval(number) => approval::ask(agent, number)?,
         Task::Apply(number) => apply(agent, number)?,
         Task::Watch(number) => watch(agent, number)?,
         Task::Revert { from, to } => revert(agent, from, to)?,

@@ -10,8 +10,8 @@
 //! | event | where it counts | the site afterwards |
 //! | --- | --- | --- |
 //! | copy begun, ended, lost | incoming | incoming; waiting (what waited is superseded); forgotten |
-//! | gate open | waiting; no hold, no approval missing | applying; whatever work was under way is given up |
-//! | gate shut | waiting | reported once |
+//! | may start | waiting; no hold, no approval missing | applying; whatever work was under way is given up |
+//! | must wait | waiting | reported once |
 //! | applied, healthy | applying, soaking | soaking; active, and the one before is kept |
 //! | healthy so far | soaking | reported once; its health is checked again |
 //! | broken | applying, soaking | reverting to the active bundle, or failed when there is none |
@@ -71,7 +71,7 @@ pub struct Active {
     pub broken: bool,
 }
 
-/// A bundle before the gate.
+/// A bundle that waits for its approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WaitingBundle {
     /// Its number.
@@ -118,7 +118,9 @@ pub fn owed(site: &Site) -> Option<Task> {
         (Work::Reverting { from, to, .. }, _) => Some(Task::Revert { from, to }),
         (Work::Repairing, Some(active)) => Some(Task::Repair(active.number)),
         (Work::Correcting, Some(active)) => Some(Task::Correct(active.number)),
-        _ => site.waiting.map(|waiting| Task::AskGate(waiting.number)),
+        _ => site
+            .waiting
+            .map(|waiting| Task::AskApproval(waiting.number)),
     }
 }
 
@@ -129,12 +131,12 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
         Event::CopyBegun(_) | Event::CopyEnded(_) | Event::CopyLost(_) => {
             site.copied(event, &mut actions);
         }
-        Event::GateOpen(_)
-        | Event::GateShut(_)
+        Event::MayStart(_)
+        | Event::MustWait(_)
         | Event::Approved(_)
         | Event::Withdrawn
         | Event::Held
-        | Event::Released => site.gate(event, &mut actions),
+        | Event::Released => site.approval(event, &mut actions),
         Event::Applied(number) if site.work == Work::Applying(number) => {
             site.work = Work::Soaking(number);
         }
@@ -145,7 +147,7 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
             site.watched = true;
         }
         Event::Healthy(number) if site.work == Work::Soaking(number) => {
-            site.take_over(number, &mut actions);
+            site.activate(number, &mut actions);
         }
         Event::Broken(number) if site.candidate() == Some(number) => {
             actions.push(Action::Remember(number));
@@ -330,7 +332,7 @@ impl Site {
         }
     }
 
-    fn gate(&mut self, event: Event, actions: &mut Vec<Action>) {
+    fn approval(&mut self, event: Event, actions: &mut Vec<Action>) {
         match (event, &mut self.waiting) {
             (Event::Held, _) => self.hold = true,
             (Event::Released, _) => self.hold = false,
@@ -338,13 +340,13 @@ impl Site {
             (Event::Approved(number), Some(waiting)) if waiting.number == number => {
                 waiting.needs_approval = false;
             }
-            (Event::GateShut(number), Some(waiting)) if waiting.number == number => {
+            (Event::MustWait(number), Some(waiting)) if waiting.number == number => {
                 if !waiting.gated {
                     actions.push(Action::Report(number, State::Gated));
                 }
                 waiting.gated = true;
             }
-            (Event::GateOpen(number), Some(waiting))
+            (Event::MayStart(number), Some(waiting))
                 if waiting.number == number && !waiting.needs_approval && !self.hold =>
             {
                 self.waiting = None;
@@ -375,7 +377,7 @@ impl Site {
     }
 
     /// The candidate becomes the active bundle; the one before is kept.
-    fn take_over(&mut self, number: u64, actions: &mut Vec<Action>) {
+    fn activate(&mut self, number: u64, actions: &mut Vec<Action>) {
         self.work = Work::Idle;
         let broken = false;
         if let Some(before) = self.active.replace(Active { number, broken }) {

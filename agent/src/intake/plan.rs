@@ -186,7 +186,7 @@ pub(crate) fn rehearse(
     plan.waits = match restored {
         // It is active: nothing keeps it from being applied again.
         true => None,
-        false => approval::why_shut(agent, &index)?,
+        false => approval::why_it_waits(agent, &index)?,
     };
     Ok(recorded(agent, plan))
 }

@@ -1,7 +1,7 @@
-//! What keeps a bundle from being applied: a pure decision over what is known before the gate.
+//! What keeps a bundle from being applied: a pure decision over what is known of a bundle that waits.
 //!
 //! What comes in: [`Conditions`], each looked up by whoever asks. What goes out: every [`Obstacle`] that stands, in the order
-//! in which a person has to know of them; none: the gate is open. It reads no clock, asks nobody, and changes nothing. Its
+//! in which a person has to know of them; none: it may start. It reads no clock, asks nobody, and changes nothing. Its
 //! test walks all conditions.
 
 /// What is known of a bundle that waits, and of the site that it waits on.
@@ -254,8 +254,8 @@ mod tests {
                 let number = waiting.number;
                 let found = obstacles(conditions);
                 let event = match found.is_empty() {
-                    true => Event::GateOpen(number),
-                    false => Event::GateShut(number),
+                    true => Event::MayStart(number),
+                    false => Event::MustWait(number),
                 };
                 let (after, _) = step(site.clone(), event);
                 let is_begun = after.candidate() == Some(number) && after.waiting.is_none();

@@ -13,10 +13,10 @@ pub enum Event {
     CopyEnded(u64),
     /// It was refused after all, or its source is gone: nothing of it is left.
     CopyLost(u64),
-    /// Nothing and nobody holds it back.
-    GateOpen(u64),
+    /// Nothing keeps it from being applied.
+    MayStart(u64),
     /// It has to wait.
-    GateShut(u64),
+    MustWait(u64),
     /// A person let it through.
     Approved(u64),
     /// A person holds back whatever is new.
@@ -125,6 +125,6 @@ pub enum Task {
     Repair(u64),
     /// Put back what differs of the active bundle.
     Correct(u64),
-    /// Ask hold, approval and the removal guard.
-    AskGate(u64),
+    /// Decide by [`super::approval`] whether it may start.
+    AskApproval(u64),
 }

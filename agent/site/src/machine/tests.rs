@@ -134,8 +134,8 @@ fn every_event() -> Vec<Event> {
             Event::CopyBegun(number),
             Event::CopyEnded(number),
             Event::CopyLost(number),
-            Event::GateOpen(number),
-            Event::GateShut(number),
+            Event::MayStart(number),
+            Event::MustWait(number),
             Event::Approved(number),
             Event::Applied(number),
             Event::Broken(number),
@@ -172,7 +172,7 @@ fn a_rollback_never_installs_what_waits() {
             if site == world.site {
                 continue;
             }
-            let (after, _) = step(site, Event::GateOpen(waiting.number));
+            let (after, _) = step(site, Event::MayStart(waiting.number));
             assert_ne!(after.candidate(), Some(waiting.number), "{world:?}");
         }
     }

@@ -229,9 +229,9 @@ impl World {
         };
         match task {
             Task::Discard(number) => vec![self.step(Event::CopyLost(number))],
-            Task::AskGate(number) => vec![
-                self.step(Event::GateOpen(number)),
-                self.step(Event::GateShut(number)),
+            Task::AskApproval(number) => vec![
+                self.step(Event::MayStart(number)),
+                self.step(Event::MustWait(number)),
                 self.step(Event::FolderLost(number)),
             ],
             Task::Apply(number) => {
@@ -324,9 +324,9 @@ impl World {
             events.push(Event::CopyEnded(number));
             events.push(Event::CopyLost(number));
             events.push(Event::Approved(number));
-            events.push(Event::GateShut(number));
+            events.push(Event::MustWait(number));
             // Also while work is under way that cannot go on.
-            events.push(Event::GateOpen(number));
+            events.push(Event::MayStart(number));
             // A bundle that failed or was left is let through again, a lower one after a higher one is
             // taken back.
             if self.site.incoming.is_none() && self.site.state_of(number).is_none() {
@@ -378,7 +378,7 @@ impl World {
             };
             world = match task {
                 Task::Discard(number) => world.step(Event::CopyLost(number)),
-                Task::AskGate(number) => world.step(Event::GateOpen(number)),
+                Task::AskApproval(number) => world.step(Event::MayStart(number)),
                 Task::Apply(number) => world.wholly(number).step(Event::Applied(number)),
                 Task::Watch(number) => {
                     // However often it is looked at before.

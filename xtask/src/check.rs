@@ -4,7 +4,7 @@
 //! `sizes`: lines of a crate.
 //! `declared`: each Rust file belongs to a module. `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
 //! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. `features`: tests and
-//! programs are built with the same ones. `once`: shared bounds, hashing streams and the start of git stand in one place, and no module is in another crate. `names`: so do names of formats. Modules that import
+//! programs are built with the same ones. `once`: shared bounds, hashing streams, the start of git and the rows of the site's machine stand in one place, and no module is in another crate. `names`: so do names of formats. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
 mod crates;

@@ -1,7 +1,8 @@
 //! The machine's site in the database: the rows that it is read from and written to.
 //!
 //! What comes in: an open transaction. What goes out: a [`Site`], or its rows with the journal and the
-//! reports of a change, and what a person decided in it. Nothing else writes these rows. It decides nothing: which site follows which is the machine's business. Rows of
+//! reports of a change, and what a person decided in it; without a step, what `without_step` names. Nothing else writes these
+//! rows (`xtask/src/check/once.rs`). It decides nothing: which site follows which is the machine's business. Rows of
 //! earlier agents that contradict themselves (a failed active bundle, an order that stands) read as a
 //! site that can go on.
 
@@ -19,6 +20,9 @@ use outhaul_bundle::report::{AssignmentResult, ReportEvent, RevertedFrom};
 use outhaul_reconcilers::shortened;
 
 mod observed;
+mod without_step;
+
+pub use without_step::{add_known, count_hold_on, give_holds_back, put_holds};
 
 /// An event with what is to be reported of it.
 #[derive(Debug, Clone)]
@@ -31,6 +35,8 @@ pub struct Transition {
     pub results: Vec<AssignmentResult>,
     /// What a person decided, where the event is a decision.
     pub decision: Option<Decision>,
+    /// The bundle that the event brings, where it is one that this site has not met, or takes the place of its number.
+    pub brings: Option<Box<Generation>>,
     /// A look that found what the last one found is not reported again for so long, in milliseconds. 0: it is.
     pub unchanged_ms: u64,
 }
@@ -64,7 +70,17 @@ impl Transition {
             note: note.into(),
             results: Vec::new(),
             decision: None,
+            brings: None,
             unchanged_ms: 0,
+        }
+    }
+
+    /// The copy of a bundle was begun: its row is in the transaction of the step.
+    pub fn copy_begun(row: Generation) -> Self {
+        let begun = Self::from(Event::CopyBegun(row.number));
+        Self {
+            brings: Some(Box::new(row)),
+            ..begun
         }
     }
 
@@ -179,6 +195,9 @@ pub fn save(
             _ => None,
         })
     };
+    if let Some(row) = &transition.brings {
+        generations::put(db, row)?;
+    }
     let noted = noted(before, after, transition.event);
     for row in generations::all(db)? {
         if actions.contains(&Action::Forget(row.number)) {
@@ -258,7 +277,7 @@ fn keep(db: &Transaction<'_>, after: &Site, decision: Option<&Decision>) -> Resu
         Some(Decision::ApplyAgain(number)) => {
             state::set_meta(db, key::TAKES_BACK, Some(number))?;
         }
-        Some(Decision::Assignments(all)) => holds::store(db, all)?,
+        Some(Decision::Assignments(all)) => put_holds(db, None, all)?,
         Some(Decision::Release) | None => {}
     }
     if !after.hold {

@@ -12,6 +12,7 @@ use crate::runner::known_again;
 use crate::state::floors::Floors;
 use crate::state::{StateError, generations, holds};
 use crate::state_folder::StateFolder;
+use outhaul_site::stored;
 
 /// Stores what is known again of the bundles at which assignments are held. Returns what is not.
 pub(super) fn store(
@@ -30,7 +31,7 @@ pub(super) fn store(
             continue;
         }
         match known_again::verified(state_folder, number, kit, role) {
-            Some(row) => generations::put(db, &row)?,
+            Some(row) => stored::add_known(db, &row)?,
             None => lacking.push(Lacking {
                 name,
                 generation: number,

@@ -13,6 +13,7 @@ use crate::attention::{Attention, AttentionKind};
 use crate::rescued;
 use crate::state::{self, Hold, StateError, generations, holds, key};
 use crate::state_folder::StateFolder;
+use outhaul_site::stored;
 
 /// What could not be known again; that approvals are lost goes without saying.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -37,10 +38,10 @@ impl Lost {
         values: Vec<ValueBefore>,
         floors: Option<KeptFloors>,
     ) -> Result<Self, StateError> {
-        let mut held = holds::beside::give_back(state_folder, db)?;
+        let mut held = stored::give_holds_back(state_folder, db)?;
         let from_rescued = held.is_none();
         if from_rescued {
-            held = holds::beside::give_back(&rescued::copied(state_folder), db)?;
+            held = stored::give_holds_back(&rescued::copied(state_folder), db)?;
         }
         Ok(Self {
             values,

@@ -152,10 +152,7 @@ pub(crate) fn begin(
         let message = format!("this site works with a bundle {number} already");
         return Err(AgentError::refused(name, "rollback", message));
     }
-    let begun = Event::CopyBegun(index.number);
-    runner::transition_with(agent, &begun.into(), |db, _| {
-        generations::put(db, &generation)
-    })?;
+    runner::transition(agent, &Transition::copy_begun(generation))?;
     Ok(())
 }
 

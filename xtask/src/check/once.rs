@@ -1,5 +1,5 @@
-//! What stands in one place: bounds that several crates need, hashing readers and writers, how git is started, how a URL is taken apart, and
-//! each source in its crate.
+//! What stands in one place: bounds that several crates need, hashing readers and writers, how git is started, how a URL is taken apart, where the
+//! site's machine is written to the database, and each source in its crate.
 //!
 //! What comes in: the sources, as text. What goes out: one line per finding, `file:line: what is wrong, and where the one is`. Bounds are
 //! compared by their names, and where nothing lists them by name and value: one that is written again under another name is not found.
@@ -56,6 +56,28 @@ const URLS: [&str; 3] = [
 ];
 /// Where git is started.
 const GIT: &str = "bundler/git/src/";
+/// Where the site of the agent's machine is read from rows and written to them: this file, and those in the folder of its name.
+const STORED: &str = "agent/site/src/stored";
+/// Values of the site's database that the machine's site is read from.
+const OF_MACHINE: [&str; 10] = [
+    "ACTIVE",
+    "BROKEN",
+    "CORRECTING",
+    "HELD",
+    "HOLD",
+    "NEEDS_APPROVAL",
+    "ROLLBACK",
+    "ROLLBACK_TO",
+    "TAKES_BACK",
+    "WATCHED",
+];
+/// Rows of bundles in the apply helper's own database, which knows no machine.
+const OF_HELPER: [&str; 2] = ["agent/helper/src/accept.rs", "agent/helper/src/init.rs"];
+/// The statements that write rows of bundles, and those that bring an older database into the present shape.
+const STATEMENTS: [&str; 2] = [
+    "agent/site/src/state/generations.rs",
+    "agent/site/src/state/migrate.rs",
+];
 /// What crates of tests may share across crates by a path: the bodies of the fuzz targets.
 const BODIES: &str = "fuzz/bodies/";
 
@@ -77,6 +99,7 @@ pub fn findings() -> Result<Vec<String>> {
         findings.extend(hashing(name, &text));
         findings.extend(git(name, &text));
         findings.extend(urls(name, &text));
+        findings.extend(machine(name, &text));
         note(name, &text, &mut written);
         findings.extend(outside(name, &text, &crates));
         let here = bounds.iter().filter(|(_, at)| at == name);
@@ -237,6 +260,48 @@ fn git(file: &str, text: &str) -> Vec<String> {
     starts.map(finding).collect()
 }
 
+/// Rows of the machine's site that are written beside it.
+fn machine(file: &str, text: &str) -> Vec<String> {
+    if !file.starts_with("agent/") || file.starts_with(STORED) || is_of_tests(file) {
+        return Vec::new();
+    }
+    let text = code(text);
+    let calls = ["generations::put(", "generations::forget("];
+    let statements = [
+        "INTO generation",
+        "UPDATE generation",
+        "DELETE FROM generation",
+    ];
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let all = text.match_indices("set_meta").filter_map(|(at, _)| {
+        let key = key_of(&text[at..])?;
+        OF_MACHINE
+            .contains(&key)
+            .then(|| (at, format!("`key::{key}`")))
+    });
+    found.extend(all);
+    let written = calls.iter().filter(|_| !OF_HELPER.contains(&file));
+    let written = written.chain(statements.iter().filter(|_| !STATEMENTS.contains(&file)));
+    found.extend(written.flat_map(|one| {
+        let all = text.match_indices(*one);
+        all.map(|(at, one)| (at, format!("`{one}`")))
+    }));
+    let finding = |(at, what): (usize, String)| {
+        let line = text[..at].matches('\n').count() + 1;
+        format!(
+            "{file}:{line}: {what} writes the machine's site beside it: use a step, or a function of {STORED}.rs"
+        )
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// The `key::NAME` that a call of `set_meta` names, as the second of its arguments.
+fn key_of(call: &str) -> Option<&str> {
+    let (_, arguments) = call.split_once('(')?;
+    let (_, key) = arguments.split(',').nth(1)?.trim().rsplit_once("key::")?;
+    Some(key)
+}
+
 /// Modules whose source lies in another crate.
 fn outside(file: &str, text: &str, crates: &[String]) -> Vec<String> {
     let crate_of = |file: &str| {
@@ -367,6 +432,44 @@ mod tests {
         assert_eq!(git("bundler/tests/runner/git.rs", starts), [""; 0]);
         let tested = format!("#[cfg(test)]\nmod tests {{\n{starts}}}\n");
         assert_eq!(git("bundler/load/src/output.rs", &tested), [""; 0]);
+    }
+
+    #[test]
+    fn the_machine_s_site_is_written_in_one_place_and_the_helper_s_rows_in_its_own() {
+        let found = |file: &str, text: &str| machine(file, text).len();
+        let put = "generations::put(db, &row)?;\n";
+        let hold = "state::set_meta::<Hold>(\n    db,\n    key::HOLD,\n    None,\n)?;\n";
+        for (text, at) in [
+            (put, 1),
+            (hold, 1),
+            ("state::set_meta(db, state::key::ACTIVE, None)", 1),
+        ] {
+            assert_eq!(found("agent/runner/src/x.rs", text), at, "{text}");
+            assert_eq!(found("agent/site/src/stored.rs", text), 0);
+            assert_eq!(found("agent/site/src/stored/x.rs", text), 0);
+            assert_eq!(found("agent/tests/runner/x.rs", text), 0);
+            assert_eq!(found("hub/store/src/x.rs", text), 0);
+            let tested = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n");
+            assert_eq!(found("agent/runner/src/x.rs", &tested), 0);
+        }
+        assert_eq!(found("agent/helper/src/accept.rs", put), 0);
+        assert_eq!(found("agent/helper/src/accept.rs", hold), 1);
+        let sql = "db.execute(\"DELETE FROM generation WHERE number = 1\", [])\n";
+        assert_eq!(found("agent/site/src/state/rescue.rs", sql), 1);
+        assert_eq!(found("agent/site/src/state/generations.rs", sql), 0);
+        for other in [
+            "state::set_meta(db, key::SOAK, Some(soak))",
+            "state::meta::<Hold>(db, key::HOLD)?",
+            "generations::forget_results(db, &pass)?;",
+            "let row = generations::one(db, 1)?;",
+        ] {
+            assert_eq!(found("agent/runner/src/x.rs", other), 0, "{other}");
+        }
+        let at = machine("agent/src/x.rs", &format!("fn a() {{\n    {put}}}\n"));
+        assert!(
+            at[0].starts_with("agent/src/x.rs:2: `generations::put(`"),
+            "{at:?}"
+        );
     }
 
     #[test]

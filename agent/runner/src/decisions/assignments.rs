@@ -20,7 +20,8 @@ use crate::intact::{self, Look};
 use crate::known_again;
 use crate::machine::{Event, Site, Work};
 use crate::state::holds::AssignmentHold;
-use crate::state::{generations, holds, inventory, outbox};
+use crate::state::{generations, inventory, outbox};
+use outhaul_site::stored;
 
 /// A decision of a person about one assignment.
 #[derive(Debug, Clone, Copy)]
@@ -346,12 +347,10 @@ fn commit(
                 return Ok(());
             }
             for row in &rows {
-                // The service may have begun with that bundle since.
-                if generations::one(db, row.number)?.is_none() {
-                    generations::put(db, row)?;
-                }
+                // The service may have begun with that bundle since: its row stays then.
+                stored::add_known(db, row)?;
             }
-            holds::store(db, all)
+            stored::put_holds(db, None, all)
         },
         |db, author| {
             held::forget(db, &released)?;

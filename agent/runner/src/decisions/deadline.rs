@@ -12,6 +12,7 @@ use crate::error::AgentError;
 use crate::machine::Event;
 use crate::state::{self, Hold, key, outbox};
 use outhaul_asking::settings::AtDeadline;
+use outhaul_site::stored;
 
 /// How much of the time that the machine runs may be forgotten when the power goes.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(60);
@@ -35,7 +36,7 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     if !deadline.has_passed(&reading) {
         if deadline.ran() - counted >= FORGOTTEN {
             // It is the same hold, with the time that has passed.
-            agent.commit(|db, _| state::set_meta(db, key::HOLD, Some(&hold)))?;
+            agent.commit(|db, _| stored::count_hold_on(db, &hold))?;
         }
         return Ok(());
     }

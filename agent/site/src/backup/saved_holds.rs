@@ -17,6 +17,7 @@ use crate::state::folder_identity::FolderIdentity;
 use crate::state::holds::{self, beside::Holds};
 use crate::state::{self, StateError, Store, former, key, outbox, saved};
 use crate::state_folder::{RESCUED, StateFolder};
+use crate::stored;
 
 use super::BackupError;
 use super::restored::Restored;
@@ -156,6 +157,7 @@ pub(super) fn give_back(db: &Connection, found: &[SavedHolds]) -> Result<Vec<Str
     let before = state::meta::<Restored>(db, key::RESTORED)?.map(|restored| restored.before);
     let of_backup = Holds::of(db)?;
     let mut all = of_backup.assignments.clone();
+    let mut of_site = None;
     for one in found {
         let shown = text::path(&one.path);
         // What was before the restore that the backup knows of, that restore has given back.
@@ -196,7 +198,7 @@ pub(super) fn give_back(db: &Connection, found: &[SavedHolds]) -> Result<Vec<Str
             continue;
         }
         if let Some(site) = site {
-            state::set_meta(db, key::HOLD, Some(site))?;
+            of_site = Some(site);
         }
         let assignments = assignments.into_iter();
         all.extend(assignments.map(|(name, hold)| (name.clone(), hold.clone())));
@@ -208,7 +210,7 @@ pub(super) fn give_back(db: &Connection, found: &[SavedHolds]) -> Result<Vec<Str
             "held again, as in `{shown}`, which was saved after the backup was made{by}: {given}"
         ));
     }
-    holds::store(db, &all)?;
+    stored::put_holds(db, of_site, &all)?;
     let kept = Some(&sentences).filter(|sentences| !sentences.is_empty());
     state::set_meta(db, key::RESTORED_HOLDS, kept)?;
     Ok(sentences)

@@ -133,15 +133,6 @@ pub fn of_assignments(db: &Connection) -> Result<BTreeMap<String, AssignmentHold
     Ok(meta(db, key::HELD)?.unwrap_or_default())
 }
 
-/// Replaces them all.
-///
-/// # Errors
-/// [`StateError`]
-pub fn store(db: &Connection, holds: &BTreeMap<String, AssignmentHold>) -> Result<(), StateError> {
-    let some = Some(holds).filter(|holds| !holds.is_empty());
-    set_meta(db, key::HELD, some)
-}
-
 /// Of assignments that are released, the last results no longer state that they are held. Whether they are as the active bundle
 /// has them is found when it is applied for them, or at the next look.
 ///

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{AssignmentHold, Hold, of_assignments, store};
+use super::{AssignmentHold, Hold, of_assignments};
 use crate::durable;
 use crate::state::{self, StateError, key};
 use crate::state_folder::StateFolder;
@@ -70,67 +70,4 @@ pub fn read(state_folder: &StateFolder) -> Option<Holds> {
     let bytes = durable::read_if_present(&state_folder.holds(), MAX_BYTES).ok()??;
     let found: Holds = serde_json::from_slice(&bytes).ok()?;
     (found.format == FORMAT).then_some(found)
-}
-
-/// Puts the holds of the copy into a database that has none, and returns them.
-///
-/// # Errors
-/// [`StateError`]
-pub fn give_back(state_folder: &StateFolder, db: &Connection) -> Result<Option<Holds>, StateError> {
-    let Some(found) = read(state_folder) else {
-        return Ok(None);
-    };
-    state::set_meta(db, key::HOLD, found.site.as_ref())?;
-    store(db, &found.assignments)?;
-    Ok(Some(found))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::state::Store;
-
-    #[test]
-    fn the_copy_gives_back_what_was_held_and_a_damaged_one_says_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let state_folder = StateFolder::new(folder.path());
-        let mut store_of = Store::open(&folder.path().join("one.db")).unwrap();
-        let hold = Hold {
-            who: "ann".to_owned(),
-            why: "harvest".to_owned(),
-            until: None,
-        };
-        let one = AssignmentHold {
-            who: "bob".to_owned(),
-            why: "repair".to_owned(),
-            generation: Some(2),
-            approves: None,
-        };
-        let held = BTreeMap::from([("hello".to_owned(), one)]);
-        let set = store_of.commit(|db| {
-            state::set_meta(db, key::HOLD, Some(&hold))?;
-            store(db, &held)
-        });
-        let _: () = set.unwrap();
-        assert_eq!(read(&state_folder), None);
-        keep(&state_folder, store_of.read()).unwrap();
-
-        let mut other = Store::open(&folder.path().join("two.db")).unwrap();
-        let found = other.commit(|db| give_back(&state_folder, db)).unwrap();
-        assert_eq!(found.map(|found| found.count()), Some(2));
-        assert_eq!(of_assignments(other.read()).unwrap(), held);
-        let site: Option<Hold> = state::meta(other.read(), key::HOLD).unwrap();
-        assert_eq!(site, Some(hold));
-
-        let text = std::fs::read_to_string(state_folder.holds()).unwrap();
-        for damaged in [
-            "",
-            "{}",
-            &text[..text.len() / 2],
-            &text.replace("/v1", "/v9"),
-        ] {
-            durable::write(&state_folder.holds(), damaged.as_bytes(), 0o600).unwrap();
-            assert_eq!(read(&state_folder), None, "{damaged}");
-        }
-    }
 }

@@ -20,7 +20,7 @@ use outhaul_site::{
 
 use crate::agent::Agent;
 use crate::error::{AgentError, HostFault};
-use crate::machine::{Event, Site, State, Work};
+use crate::machine::{Event, Site, State, Task, Work};
 use crate::state::generations;
 use crate::state::outbox::Author;
 use crate::state::{Note, StateError, inventory, returns};
@@ -71,7 +71,10 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
     }
     // A cut may have come between a transition and this.
     serving::publish(&agent.state_folder, &site)?;
-    while let Some(task) = machine::owed(&site) {
+    // What keeps the work under way from going on, while a newer bundle is asked about.
+    let mut held_up = None;
+    let mut owed = machine::owed(&site);
+    while let Some(task) = owed {
         if agent.heartbeat.is_cancelled() {
             return Err(AgentError::Stopped);
         }
@@ -82,45 +85,35 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             Ok(done) if done.event.is_failure() && agent.heartbeat.is_cancelled() => {
                 return Err(AgentError::Stopped);
             }
-            Err(error) if error.host_fault() == Some(HostFault::AllWork) => {
+            Err(error)
+                if error.host_fault() == Some(HostFault::AllWork)
+                    && !matches!(task, Task::AskApproval(_)) =>
+            {
                 let blocked = blocked(agent, &site, error)?;
                 // Which approval, windows and delays this site asks for is not known then: nothing begins by the defaults.
                 if agent.check_settings().is_err() {
                     return Err(blocked);
                 }
-                // A newer bundle does not wait for what cannot go on.
-                match site_now(agent.store.read())?.waiting {
-                    Some(waiting) if site.worked_on().is_some() => {
-                        let asked = approval::ask(agent, waiting.number)?;
-                        let next = transition(agent, &asked)?;
-                        if next.work == site.work {
-                            return Err(blocked);
-                        }
-                        site = next;
-                        continue;
-                    }
-                    _ => return Err(blocked),
-                }
+                held_up = Some(blocked);
+                site = site_now(agent.store.read())?;
+                owed = machine::owed_after(&site, Event::Blocked);
+                continue;
             }
             other => other?,
         };
         let next = transition_counting_failures(agent, &done)?;
-        let looked = matches!(done.event, Event::HealthySoFar(_));
-        if next == site && !looked {
+        if next.work != site.work {
+            held_up = None;
+        }
+        owed = machine::owed_after(&next, done.event);
+        // What changed nothing would come to the same again.
+        if next == site && owed == Some(task) {
             break;
         }
         site = next;
-        if looked {
-            // Health is looked at again later; a newer bundle does not wait for that.
-            let Some(waiting) = site.waiting else { break };
-            let asked = approval::ask(agent, waiting.number)?;
-            let next = transition(agent, &asked)?;
-            if next.work == site.work {
-                site = next;
-                break;
-            }
-            site = next;
-        }
+    }
+    if let Some(blocked) = held_up {
+        return Err(blocked);
     }
     own_values::report(agent)?;
     tidy::tidy_up(agent)?;

@@ -2,7 +2,8 @@
 //!
 //! What comes in: how the site stands ([`Site`]) and what just happened ([`Event`]). What goes out: how it
 //! stands now, and the rows ([`Action`]) that belong into the same transaction. The work to do next is
-//! [`owed`] by the site alone, so that a power cut loses none of it. It does no I/O. Every pair of site
+//! [`owed`] by the site alone, so that a power cut loses none of it; where work cannot be ended now, an agent that runs on
+//! asks about a bundle that waits meanwhile ([`owed_after`]). It does no I/O. Every pair of site
 //! and event has an answer: an event about work that is over changes nothing. From every site a healthy
 //! bundle that is let in becomes active; `machine/tests.rs` walks all of them. Which numbers are let in is the
 //! floors' business: they fall when the fleet takes a key away, so that a lower number may be the newer one.
@@ -30,11 +31,13 @@
 //! | folder lost | waiting, previous, candidate | forgotten; not kept; as broken, but not remembered |
 
 pub mod approval;
+mod copy;
 mod events;
 mod state;
 
 use std::collections::BTreeSet;
 
+pub use copy::CopyRefusal;
 pub use events::{Action, Event, Task};
 pub use state::State;
 
@@ -107,7 +110,7 @@ pub enum Work {
     Correcting,
 }
 
-/// What is to be done next; `None`: the site is at rest.
+/// What is to be done next, by the site alone; `None`: the site is at rest.
 pub fn owed(site: &Site) -> Option<Task> {
     if let Some(number) = site.incoming {
         return Some(Task::Discard(number));
@@ -121,6 +124,28 @@ pub fn owed(site: &Site) -> Option<Task> {
         _ => site
             .waiting
             .map(|waiting| Task::AskApproval(waiting.number)),
+    }
+}
+
+/// What is to be done after the step of `event`; `None`: nothing can be done now.
+///
+/// Work that is looked at again later, or that something on this host keeps from going on, does not keep back a newer bundle: one that waits is
+/// asked about. One that was asked about and waits on is asked about again later.
+pub fn owed_after(site: &Site, event: Event) -> Option<Task> {
+    let waits = |number: u64| site.waiting.is_some_and(|waiting| waiting.number == number);
+    match event {
+        Event::Blocked => {
+            let waiting = site.waiting.filter(|_| site.worked_on().is_some());
+            waiting.map(|waiting| Task::AskApproval(waiting.number))
+        }
+        Event::HealthySoFar(number) if site.work == Work::Soaking(number) => site
+            .waiting
+            .map(|waiting| Task::AskApproval(waiting.number)),
+        Event::MayStart(number) | Event::MustWait(number) | Event::FolderLost(number) => {
+            let is_beside = site.worked_on().is_some_and(|other| other != number);
+            owed(site).filter(|_| !is_beside && !waits(number))
+        }
+        _ => owed(site),
     }
 }
 
@@ -275,12 +300,6 @@ impl Site {
         [active, waiting, self.worked_on()].into_iter().flatten()
     }
 
-    /// Whether a copy of the bundle may be begun: nothing is done with one of its number, nor will be.
-    pub fn is_free(&self, number: u64) -> bool {
-        let is_target = matches!(self.work, Work::Reverting { to, .. } if to == number);
-        self.state_of(number).is_none() && !is_target
-    }
-
     /// The state of a bundle that matters; `None` for those that came to their end.
     pub fn state_of(&self, number: u64) -> Option<State> {
         let active = self.active.filter(|active| active.number == number);
@@ -301,35 +320,6 @@ impl Site {
             },
         };
         Some(state)
-    }
-
-    fn copied(&mut self, event: Event, actions: &mut Vec<Action>) {
-        match event {
-            // One that matters already is not copied over.
-            Event::CopyBegun(number) if self.is_free(number) => {
-                if let Some(earlier) = self.incoming.replace(number) {
-                    actions.push(Action::Forget(earlier));
-                }
-                // The copy takes the place of its folder.
-                self.earlier.retain(|earlier| *earlier != number);
-                self.pins.remove(&number);
-            }
-            Event::CopyEnded(number) if self.incoming == Some(number) => {
-                self.incoming = None;
-                self.withdraw(actions);
-                self.waiting = Some(WaitingBundle {
-                    number,
-                    gated: false,
-                    needs_approval: false,
-                });
-                actions.push(Action::Report(number, State::Staged));
-            }
-            Event::CopyLost(number) if self.incoming == Some(number) => {
-                self.incoming = None;
-                actions.push(Action::Forget(number));
-            }
-            _ => {}
-        }
     }
 
     fn approval(&mut self, event: Event, actions: &mut Vec<Action>) {

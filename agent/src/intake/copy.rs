@@ -4,6 +4,8 @@
 //! a staged generation with the trust by which it was verified, in one transaction, or a state folder as it was
 //! before. It decides nothing about orders: that is its caller's business.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Parity, Volume};
@@ -19,7 +21,7 @@ use crate::cut;
 use crate::error::AgentError;
 use crate::generation::{self, GenerationError};
 use crate::intake;
-use crate::machine::{Event, State};
+use crate::machine::{CopyRefusal, Event, State};
 use crate::orders::executed::{self, arrived};
 use crate::roots;
 use crate::runner::tidy;
@@ -137,23 +139,22 @@ pub(crate) fn begin(
     };
     let number = index.number;
     let site = runner::site_now(agent.store.read())?;
-    let mut newest = None;
+    let mut taken_back = BTreeSet::new();
     for known in site.numbers() {
         let row = generations::one(agent.store.read(), known)?;
-        if row.is_none_or(|row| !is_taken_back(&row, trusted)) {
-            newest = newest.max(Some(known));
+        taken_back.extend(row.filter(|row| is_taken_back(row, trusted)).map(|_| known));
+    }
+    let message = match site.refuses_copy(number, &taken_back) {
+        Some(CopyRefusal::Newer(newest)) => {
+            format!("this site has bundle {newest}, which is newer than {number}")
         }
-    }
-    if let Some(newest) = newest.filter(|newest| *newest >= number) {
-        let message = format!("this site has bundle {newest}, which is newer than {number}");
-        return Err(AgentError::refused(name, "rollback", message));
-    }
-    if !site.is_free(number) {
-        let message = format!("this site works with a bundle {number} already");
-        return Err(AgentError::refused(name, "rollback", message));
-    }
-    runner::transition(agent, &Transition::copy_begun(generation))?;
-    Ok(())
+        Some(CopyRefusal::InUse) => format!("this site works with a bundle {number} already"),
+        None => {
+            runner::transition(agent, &Transition::copy_begun(generation))?;
+            return Ok(());
+        }
+    };
+    Err(AgentError::refused(name, "rollback", message))
 }
 
 /// Bytes that must be free for what a bundle, a part or a parity part brings: what is kept, made and unpacked of it.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use super::*;
 
+mod owed;
 mod soak;
 mod world;
 

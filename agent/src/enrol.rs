@@ -25,7 +25,7 @@ use crate::request::{Asking, write_request};
 use crate::rescued::{self, RescuedReports};
 use crate::roots;
 use crate::runner::held::Lacking;
-use crate::runner::known_again;
+use crate::runner::{held_again, known_again};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, key};
@@ -34,7 +34,6 @@ use crate::state_folder::{Lock, StateFolder};
 mod adopt;
 mod again;
 mod former;
-mod held_again;
 mod kept_floors;
 mod lost;
 

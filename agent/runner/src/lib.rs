@@ -34,6 +34,7 @@ pub mod following;
 mod former_keys;
 pub mod former_targets;
 pub mod held;
+pub mod held_again;
 mod images;
 pub mod intact;
 mod kept;

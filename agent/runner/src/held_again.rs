@@ -7,15 +7,18 @@
 use outhaul_signer::TrustedMetadata;
 use rusqlite::Connection;
 
-use crate::runner::held::Lacking;
-use crate::runner::known_again;
+use crate::held::Lacking;
+use crate::known_again;
 use crate::state::floors::Floors;
 use crate::state::{StateError, generations, holds};
 use crate::state_folder::StateFolder;
 use outhaul_site::stored;
 
 /// Stores what is known again of the bundles at which assignments are held. Returns what is not.
-pub(super) fn store(
+///
+/// # Errors
+/// [`StateError`]
+pub fn store(
     state_folder: &StateFolder,
     (kit, role): (&TrustedMetadata, &str),
     floors: &Floors,

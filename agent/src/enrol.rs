@@ -14,6 +14,7 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
 use outhaul_site::backup::restore;
+use outhaul_site::backup::saved_floors::RestoredFloor;
 
 use crate::config::{self, AgentConfig};
 use crate::error::AgentError;
@@ -25,7 +26,8 @@ use crate::request::{Asking, write_request};
 use crate::rescued::{self, RescuedReports};
 use crate::roots;
 use crate::runner::held::Lacking;
-use crate::runner::{held_again, known_again};
+use crate::runner::lost_database::Lost;
+use crate::runner::{held_again, kept_floors, known_again};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, clock, floors, holds, key};
@@ -34,15 +36,8 @@ use crate::state_folder::{Lock, StateFolder};
 mod adopt;
 mod again;
 mod former;
-mod kept_floors;
-mod lost;
 
-pub use adopt::{Adopted, ValueBefore};
-pub use kept_floors::KeptFloors;
-pub use lost::{
-    Lost, holds_are_known, holds_are_unknown, is_unanswered, is_without_bundles,
-    present as lost_here,
-};
+pub use adopt::Adopted;
 
 /// What enrolment made.
 #[derive(Debug)]
@@ -67,6 +62,8 @@ pub struct Enrolled {
     pub rescued: Vec<RescuedReports>,
     /// What could not be known again, where there was an earlier database in this folder and it is gone.
     pub lost: Option<Lost>,
+    /// What files in `rescued` show of the bundles that this site accepted.
+    pub saved_floors: RestoredFloor,
 }
 
 /// Enrols the site. With `adopt_changed`, files that kept generations bring are this agent's whatever their content.
@@ -134,11 +131,11 @@ pub fn enrol(
         &Asking::first(&kit_key, &seal_key),
         &key,
     )?;
-    let (adopted, lost, lacking) = store.commit(|db| {
+    let (adopted, lost, lacking, saved_floors) = store.commit(|db| {
         let reading = clock::now(db, Host.clocks(&config.clock))?;
         reading.store(db)?;
         let now = reading.policy();
-        let shown = kept_floors::store(state_folder, (&trusted, &site.stream), now, lost, db)?;
+        let (shown, saved) = kept_floors::store(state_folder, (&trusted, &site), now, lost, db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         state::set_meta(db, key::KIT_ROOT, roots::version_of(&trusted).as_ref())?;
         keys::bind(db, &key)?;
@@ -160,11 +157,13 @@ pub fn enrol(
         };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
-        Ok::<_, StateError>((adopted, lost, lacking))
+        Ok::<_, StateError>((adopted, lost, lacking, saved))
     })?;
     keep_beside(state_folder, &store);
-    if lost.as_ref().is_some_and(|lost| lost.from_rescued) {
-        rescued::remove_copied(state_folder);
+    // Holds that could not be given back stay, with what is beside them.
+    let has_holds = lost.as_ref().is_some_and(|lost| lost.from_rescued);
+    if has_holds || !rescued::copied(state_folder).holds().exists() {
+        rescued::remove_copied(state_folder, (&site.fleet, &site.name));
     }
     Ok(Enrolled {
         rescued: rescued_reports(state_folder, &site),
@@ -177,6 +176,7 @@ pub fn enrol(
         adopted,
         lacking,
         lost,
+        saved_floors,
     })
 }
 
@@ -248,6 +248,7 @@ fn enrolled_before(
         adopted,
         lacking: Vec::new(),
         lost: None,
+        saved_floors: RestoredFloor::default(),
     })
 }
 

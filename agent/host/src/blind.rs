@@ -4,6 +4,7 @@
 //! database if it opens and from the disk if not. It repairs nothing and changes nothing.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_kit::{durable, text};
@@ -11,7 +12,7 @@ use outhaul_site::state::holds::AssignmentHold;
 use outhaul_site::state::{self, Hold, SiteIdentity, StateError, Store, holds, key};
 use outhaul_site::state_folder::{LockError, StateFolder};
 use outhaul_site::{identity, request, rescued};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::AgentError;
 
@@ -41,8 +42,11 @@ pub struct Blind {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<Vec<String>>,
     /// The file in `rescued` that shows what is held, where nothing else does: a restore or an enrolment gives it back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_in: Option<String>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_json_path"
+    )]
+    pub held_in: Option<PathBuf>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
     /// Whether the service runs, with the settings and the key that it read when it started: what is wrong keeps only commands and the next start
@@ -105,10 +109,15 @@ impl Blind {
         let copy = rescued::copied(state_folder);
         let saved = match known {
             Some(_) => None,
-            None => holds::beside::read(&copy),
+            // It came along when the folder was moved aside, after the database was saved.
+            None => holds::beside::read(&copy)
+                .map(|kept| {
+                    let held = in_words(kept.site.is_some(), kept.assignments);
+                    (copy.holds(), held)
+                })
+                .or_else(|| held_in_database(state_folder)),
         };
-        let held_in = saved.as_ref().map(|_| text::path(&copy.holds()));
-        let saved = saved.map(|kept| in_words(kept.site.is_some(), kept.assignments));
+        let (held_in, saved) = saved.unzip();
         Some(Self {
             held_in,
             fleet: name.as_ref().map(|(fleet, _)| fleet.to_string()),
@@ -162,8 +171,13 @@ impl Blind {
                 let held = held.join(", ");
                 match &self.held_in {
                     None => format!("holds: {held}"),
+                    Some(path) if path.extension().is_some_and(|end| end == "db") => format!(
+                        "holds: {held}, by `{path}`: they are held again when it is put back, or by a restore from a backup",
+                        path = text::path(path)
+                    ),
                     Some(path) => format!(
-                        "holds: {held}, by `{path}`: a restore from a backup, or an enrolment, gives them back"
+                        "holds: {held}, by `{path}`: a restore from a backup, or an enrolment, gives them back",
+                        path = text::path(path)
                     ),
                 }
             }
@@ -182,6 +196,12 @@ impl Blind {
         });
         lines.join("\n")
     }
+}
+
+/// A path as other commands have it in their JSON.
+#[expect(clippy::ref_option, reason = "serde gives it so")]
+fn as_json_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_deref().map(text::json_path).serialize(to)
 }
 
 /// Whether it is the database, or the disk under it: a service that runs needs these all the time, and the rest when it starts.
@@ -210,6 +230,13 @@ fn is_of_database(error: &AgentError) -> bool {
                 | Value { .. }
         )
     )
+}
+
+/// What is held by the database that is saved in `rescued` and may take the place of the one that is gone.
+fn held_in_database(state_folder: &StateFolder) -> Option<(PathBuf, Vec<String>)> {
+    let path = state::saved::beside(&state_folder.database())?;
+    let held = held(&Store::open_read_only(&path).ok()?)?;
+    Some((path, held))
 }
 
 /// What is held, where it can be read.

@@ -12,7 +12,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::Item;
 use outhaul_settings::noted;
 use outhaul_signer::SigningKey;
-use outhaul_site::backup::restore;
+use outhaul_site::backup::{restore, saved_floors};
 use outhaul_values::GivenValues;
 use rusqlite::Transaction;
 
@@ -142,6 +142,9 @@ impl Agent {
             for sentence in held.unwrap_or_default() {
                 tracing::warn!("{sentence}");
             }
+            let floor = saved_floors::of_restored(agent.store.read(), &agent.site)?.sentence();
+            // The log says by itself that it is a warning.
+            tracing::warn!("{}", floor.trim_start_matches("warning: "));
         }
         agent.store.work_under(lock.place()?);
         agent.lock = Some(lock);

@@ -19,7 +19,7 @@ use crate::apply;
 use crate::config;
 use crate::error::AgentError;
 use crate::generation;
-use crate::state::{self, StateError, Store, generations, inventory, key, saved};
+use crate::state::{self, StateError, generations, inventory, key, saved};
 
 /// Most folders that are remembered, the latest.
 const MAX_FOLDERS: usize = 8;
@@ -271,11 +271,8 @@ fn compare(agent: &Agent, is_from_backup: bool) -> Result<Compared, StateError> 
 
 /// The inventory of a saved database, where it is this site's.
 fn saved_inventory(agent: &Agent, path: &Path) -> Result<Vec<Item>, StateError> {
-    let site = saved::site_in(path)?;
-    if (&site.fleet, &site.name) != (&agent.site.fleet, &agent.site.name) {
-        return Ok(Vec::new());
-    }
-    written(Store::open_read_only(path)?.read())
+    let store = saved::open_of(path, (&agent.site.fleet, &agent.site.name))?;
+    store.map_or_else(|| Ok(Vec::new()), |store| written(store.read()))
 }
 
 /// Remembers the target, and what an earlier one holds, before anything is written to the new one. What was applied in another target, or on another

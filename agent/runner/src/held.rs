@@ -124,8 +124,7 @@ pub fn lacking(agent: &Agent) -> Result<Vec<Lacking>, AgentError> {
 pub fn takes_from(agent: &Agent) -> Result<u64, AgentError> {
     let floors = floors::floors(agent.store.read(), &agent.state_folder.floors());
     let floors = floors.unwrap_or_default();
-    let floor = floors.get(agent.site.stream.role.as_str());
-    Ok(floor.copied().unwrap_or(0))
+    Ok(floors::takes_from(&floors, agent.site.stream.role.as_str()))
 }
 
 /// An index with this assignment alone, and without what the bundle serves: so much of its content is looked at for it.

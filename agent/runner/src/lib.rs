@@ -38,7 +38,9 @@ pub mod held_again;
 mod images;
 pub mod intact;
 mod kept;
+pub mod kept_floors;
 pub mod known_again;
+pub mod lost_database;
 pub mod lost_settings;
 pub mod observe;
 pub mod own_values;
@@ -51,7 +53,7 @@ pub mod tidy;
 
 pub use decisions::Rollback;
 pub use outhaul_site::stored::Transition;
-use outhaul_site::stored::{self, unknown};
+use outhaul_site::stored::{self, Decision, unknown};
 
 /// How the site stands.
 ///
@@ -180,6 +182,9 @@ pub(crate) fn transition_on(
         let before = stored::load(db)?;
         let (after, actions) = machine::step(before.clone(), transition.event);
         more(db, author)?;
+        if gives_hold(transition.decision.as_ref()) {
+            lost_database::holds_are_known(db)?;
+        }
         // A site that a person tidied by hand between two events stays as it is.
         let decided = transition.decision.is_some();
         if after != before || !actions.is_empty() || decided || note_is_new(db, &after, transition)?
@@ -202,6 +207,15 @@ pub(crate) fn transition_on(
         serving::publish(&agent.state_folder, &after)?;
     }
     Ok(after)
+}
+
+/// Whether something is held by what a person decided.
+fn gives_hold(decision: Option<&Decision>) -> bool {
+    match decision {
+        Some(Decision::Hold(_)) => true,
+        Some(Decision::Assignments(all)) => !all.is_empty(),
+        Some(Decision::Release | Decision::Rollback(_) | Decision::ApplyAgain(_)) | None => false,
+    }
 }
 
 /// What was under way when the agent stopped goes on. Returns what it came to, and whether it had

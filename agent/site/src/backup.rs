@@ -22,7 +22,7 @@ mod error;
 mod format;
 pub mod restore;
 pub mod restored;
-mod saved_floors;
+pub mod saved_floors;
 mod saved_holds;
 
 pub use error::BackupError;

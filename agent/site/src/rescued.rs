@@ -197,10 +197,21 @@ pub fn copied(state_folder: &StateFolder) -> StateFolder {
     StateFolder::new(&state_folder.root().join(RESCUED))
 }
 
-/// Removes these copies, which the site has again: a later restore would take them for news. One that stays does no harm.
-pub fn remove_copied(state_folder: &StateFolder) {
+/// Removes these copies, which the site `site` of `fleet` has again: a later restore would take them for news. One that stays does no harm. Floors that
+/// could not be used stay for a person to look at, with the file that shows whose they are, and so do the copies of another site.
+pub fn remove_copied(state_folder: &StateFolder, (fleet, site): (&Name, &Name)) {
     let copy = copied(state_folder);
-    for path in [copy.holds(), copy.floors(), copy.identity()] {
+    let known = FolderIdentity::read(&copy.identity());
+    let is_own = known.map(|known| (&known.fleet, &known.site) == (fleet, site));
+    if is_own == Some(false) {
+        return;
+    }
+    let _ = durable::remove_file(&copy.holds());
+    let is_used = is_own == Some(true) && state::floors::in_sidecar(&copy.floors()).is_some();
+    if copy.floors().exists() && !is_used {
+        return;
+    }
+    for path in [copy.floors(), copy.identity()] {
         let _ = durable::remove_file(&path);
     }
 }

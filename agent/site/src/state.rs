@@ -172,8 +172,10 @@ pub mod key {
     pub const RESTORED: &str = "restored";
     /// What a person has to know about holds after that, in sentences.
     pub const RESTORED_HOLDS: &str = "restored-holds";
-    /// The files in `rescued` that raised the floors of the backup.
-    pub const RESTORED_FLOORS: &str = "restored-floors";
+    /// [`crate::backup::saved_floors::RestoredFloor`]: which files in `rescued` raised the floors of the backup.
+    pub const RESTORED_FLOOR: &str = "restored-floor";
+    /// That the work on a bundle cannot go on because `agent.toml` is lost.
+    pub const BLOCKED_BY_SETTINGS: &str = "blocked-by-settings";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.
     pub const INCOMPLETE_REPORTED: &str = "incomplete-told";
     /// What was reported last of a generation: a look that finds the same is not reported each time.

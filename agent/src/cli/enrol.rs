@@ -8,9 +8,11 @@ use outhaul_kit::media;
 
 use super::Context;
 use crate::durable;
-use crate::enrol::{self, Adopted, Enrolled, KeptFloors, ValueBefore};
+use crate::enrol::{self, Adopted, Enrolled};
 use crate::error::AgentError;
 use crate::report::former;
+use crate::runner::kept_floors::KeptFloors;
+use crate::runner::lost_database::ValueBefore;
 use crate::state_folder::StateFolder;
 
 /// Makes this machine a site of a fleet, with the kit that the centre wrote for it.
@@ -145,6 +147,13 @@ fn say_lost(enrolled: &Enrolled) {
             "`{key}` of `{assignment}` was set to `{value}` on this site, and stays so; who set it is not known any more; \
              `outhaul-agent unset {key} --workload {assignment}` leaves it to the centre, when a bundle is active"
         ));
+    }
+    let saved = &enrolled.saved_floors;
+    if let Some(shown) = saved.shown_sentence() {
+        super::say(&shown);
+    }
+    if let Some(unread) = saved.unread_sentence() {
+        super::say(&format!("warning: {unread}"));
     }
     let Some(lost) = &enrolled.lost else {
         return;

@@ -3,11 +3,10 @@
 use super::Context;
 use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
-use crate::enrol;
 use crate::error::AgentError;
 use crate::machine::Site;
 use crate::runner::decisions::assignments::{self, Decided, Released};
-use crate::runner::{self, decisions, held};
+use crate::runner::{self, decisions, held, lost_database};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
@@ -59,8 +58,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         until,
     });
     let before: Option<Hold> = state::meta(agent.store.read(), key::HOLD)?;
-    if hold.is_none() && before.is_none() && enrol::holds_are_unknown(agent.store.read())? {
-        agent.commit(|db, _| enrol::holds_are_known(db))?;
+    if hold.is_none() && before.is_none() && lost_database::holds_are_unknown(agent.store.read())? {
+        agent.commit(|db, _| lost_database::holds_are_known(db))?;
         context.print(
             "no hold is set, and none was lost with the database: that is noted",
             &serde_json::json!({ "hold": hold }),
@@ -75,10 +74,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         return Ok(0);
     }
     let site = match &hold {
-        Some(hold) => {
-            agent.commit(|db, _| enrol::holds_are_known(db))?;
-            decisions::hold(&mut agent, hold)?
-        }
+        Some(hold) => decisions::hold(&mut agent, hold)?,
         None => decisions::release(&mut agent, &who, reason(args).unwrap_or_default())?,
     };
     let text = match (&hold, before.filter(|before| Some(before) != hold.as_ref())) {
@@ -172,7 +168,6 @@ fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError
     };
     if !args.release {
         let hold = assignments::hold(&mut agent, decided(&args.why))?;
-        agent.commit(|db, _| enrol::holds_are_known(db))?;
         let text = format!("`{name}`: {}", held::sentence(&hold, hold.generation));
         context.print(
             &text,

@@ -8,11 +8,10 @@ use tracing::subscriber::{NoSubscriber, with_default};
 use super::{Context, import};
 use crate::agent::Agent;
 use crate::calls::{self, CommandResult};
-use crate::enrol;
 use crate::error::AgentError;
 use crate::intake::plan::{self, Unfinished};
 use crate::machine::Event;
-use crate::runner::{self, former_targets, lost_settings};
+use crate::runner::{self, former_targets, lost_database, lost_settings};
 
 /// Verifies what `import` would take and says what it would do, orders included. Changes nothing.
 #[derive(Debug, clap::Args)]
@@ -83,11 +82,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             lost.message, lost.help
         ));
     }
-    let unknown = enrol::holds_are_unknown(agent.store.read())?;
-    for one in enrol::lost_here(agent.store.read())?
-        .into_iter()
-        .filter(|_| unknown && !is_refused)
-    {
+    let lost = lost_database::present(agent.store.read())?;
+    for one in lost.into_iter().filter(|_| !is_refused) {
         super::say(&format!("warning: {}; {}", one.message, one.help));
     }
     let left = former_targets::attention(&agent)?;

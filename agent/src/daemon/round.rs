@@ -16,7 +16,6 @@ use super::outcome::StatesBefore;
 use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
-use crate::enrol;
 use crate::error::AgentError;
 use crate::following;
 use crate::intake::pull::BundleRepository;
@@ -27,7 +26,7 @@ use crate::keys;
 use crate::machine::State;
 use crate::report;
 use crate::runner::{self, observe};
-use crate::runner::{former_targets, tidy};
+use crate::runner::{former_targets, lost_database, tidy};
 use crate::state::{StateError, generations};
 use crate::status::page;
 use crate::update;
@@ -249,7 +248,9 @@ impl Round {
     fn show(&mut self, agent: &Agent) -> Result<(), AgentError> {
         let mut now = match generations::active(agent.store.read())? {
             Some(number) => format!("bundle {number} is active"),
-            None if enrol::is_without_bundles(agent.store.read())? => "no bundle yet".to_owned(),
+            None if lost_database::is_without_bundles(agent.store.read())? => {
+                "no bundle yet".to_owned()
+            }
             None => "no bundle is active".to_owned(),
         };
         if let Some(reports) = self.exports.sentence() {

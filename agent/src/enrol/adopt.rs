@@ -8,7 +8,6 @@
 //! known again only when a person says so, and a generation that cannot be read says nothing. It changes no file
 //! and removes none.
 
-use super::kept_floors::MAX_GENERATIONS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 #[cfg(feature = "kubernetes")]
@@ -21,7 +20,6 @@ use outhaul_reconcilers::{Desired, Item, ansible};
 use outhaul_values::given::MAX_VALUES;
 use outhaul_values::{GivenValue, GivenValues, file};
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
 
 use crate::apply;
 use crate::config::AgentConfig;
@@ -29,6 +27,8 @@ use crate::durable;
 use crate::facilities::Facilities as _;
 use crate::generation;
 use crate::host::Host;
+use crate::runner::kept_floors::MAX_GENERATIONS;
+use crate::runner::lost_database::ValueBefore;
 use crate::state::{self, StateError, clock, inventory, key};
 use crate::state_folder::StateFolder;
 
@@ -44,19 +44,6 @@ pub struct Adopted {
     pub absent: Option<u64>,
     /// Values that were set here before.
     pub values: Vec<ValueBefore>,
-}
-
-/// A value that was set here before.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ValueBefore {
-    /// The assignment.
-    pub assignment: String,
-    /// The key.
-    pub key: String,
-    /// The value.
-    pub value: String,
-    /// Whether it is set again: what was applied with it shows that it was in use to the last.
-    pub set: bool,
 }
 
 /// Who set a value whose author nobody knows any more.

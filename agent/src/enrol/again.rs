@@ -1,4 +1,4 @@
-//! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit begins again.
+//! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit starts it over.
 //!
 //! What comes in: the site's state and a kit for the same site. What goes out: the site bound to the new
 //! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys

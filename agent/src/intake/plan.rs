@@ -18,14 +18,13 @@ use super::{BundleSource, ImportOutcome, Offer, copy, since};
 use crate::agent::Agent;
 use crate::apply;
 use crate::blobs::Blobs;
-use crate::enrol;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
 use crate::rehearsal::served;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
-use crate::runner::{self, approval, delays, former_targets, held};
+use crate::runner::{self, approval, delays, former_targets, held, lost_database};
 use crate::state::{generations, inventory};
 use crate::update;
 use outhaul_reconcilers::{Change, Desired, Item, Reconciler, ansible};
@@ -104,7 +103,7 @@ pub(crate) fn rehearse(
         unchanged: Vec::new(),
         run_again: Vec::new(),
         stored_again: restored,
-        after_loss: enrol::is_unanswered(agent.store.read())?,
+        after_loss: lost_database::is_unanswered(agent.store.read())?,
         in_the_way: Vec::new(),
         not_looked_for: None,
         soak_s: Some(u64::from(agent.config.health.soak_s)).filter(|seconds| *seconds > 0),

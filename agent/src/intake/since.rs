@@ -12,10 +12,9 @@ use outhaul_kit::format_count::format_count;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::blobs::twins::{self, WrongTwin};
-use crate::enrol;
 use crate::error::AgentError;
 use crate::generation;
-use crate::runner;
+use crate::runner::{self, lost_database};
 use crate::state::{StateError, generations};
 use outhaul_content::serving;
 
@@ -244,7 +243,9 @@ fn what_is_active(agent: &Agent) -> Result<String, StateError> {
             Some(number) => {
                 format!("bundle {number} is active on this site, and its content is not here")
             }
-            None if enrol::is_without_bundles(db)? => "this site has no bundle yet".to_owned(),
+            None if lost_database::is_without_bundles(db)? => {
+                "this site has no bundle yet".to_owned()
+            }
             None => "no bundle is active on this site".to_owned(),
         },
     )

@@ -13,14 +13,13 @@ use outhaul_reconcilers::{Item, ansible, folder};
 use crate::agent::Agent;
 use crate::apply;
 use crate::attention::{Attention, AttentionKind};
-use crate::enrol;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::intake::skipped_source;
 use crate::machine::{State, Work};
 use crate::report::{former, refusal};
 use crate::runner::soak::{UNASKED, UNWELL};
-use crate::runner::{self, former_targets, held, known_again, lost_settings};
+use crate::runner::{self, former_targets, held, known_again, lost_database, lost_settings};
 use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
@@ -90,7 +89,7 @@ pub(super) fn find(agent: &Agent) -> Result<(Vec<Attention>, BTreeSet<String>), 
     if lost.is_none() {
         found.extend(former_targets::attention(agent)?);
     }
-    found.extend(enrol::lost_here(agent.store.read())?);
+    found.extend(lost_database::present(agent.store.read())?);
     found.extend(beside::missing(agent)?);
     found.extend(beside::restoring(agent));
     found.extend(beside::numbering(agent)?);

@@ -13,7 +13,7 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::site::{Site, assert_reports, stdout};
+use crate::site::{Site, assert_reports, stderr, stdout};
 
 fn draft(content: &str) -> Draft {
     Draft::new([Load::new("hello").file("manifest.yaml", content)])
@@ -266,6 +266,9 @@ fn attack_with_database_and_floors_gone_the_kept_bundles_keep_older_ones_out() {
         };
         assert_reports(&enrolled, 0, &[words]);
         assert!(site.state().join("floors.json").exists());
+        let planned = site.run(&["plan", newer.to_str().unwrap()]);
+        let is_said = stderr(&planned).contains("import nothing older than bundle 3");
+        assert_eq!(is_said, !verified, "the holds are known");
         for bundle in &old[..2] {
             let refused = site.import(bundle);
             let accepted = !verified && bundle == &old[1];

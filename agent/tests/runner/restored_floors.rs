@@ -87,13 +87,19 @@ fn a_restore_without_any_saved_floors_says_which_older_bundles_are_accepted() {
 #[test]
 fn floors_of_another_site_and_lower_ones_change_nothing() {
     let centre = Centre::new();
-    let (site, _, two) = with_older_backup(&centre);
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let saved = |site: &Site| {
+        ["floors.json", "site.json"].map(|name| (name, fs::read(site.state().join(name)).unwrap()))
+    };
+    let own = saved(&site);
+    let two = centre.publish(&Draft::hello("two"));
+    site.take(&centre.publish(&Draft::hello("three")));
     let newer = site.folder.path().join("newer.backup");
     site.ok(&["backup", "--to", path(&newer)]);
     let other = Site::new(&centre, "drone-8");
     other.take(&two);
-    let older = ["floors.json", "site.json"]
-        .map(|name| (name, fs::read(other.state().join(name)).unwrap()));
+    let older = saved(&other);
     fs::remove_dir_all(site.state()).unwrap();
     let rescued = site.state().join("rescued");
     fs::create_dir_all(&rescued).unwrap();
@@ -106,9 +112,61 @@ fn floors_of_another_site_and_lower_ones_change_nothing() {
         2,
         &["rescued/floors.json` in the state folder is of site `drone-8`"],
     );
-    fs::remove_dir_all(&rescued).unwrap();
-    restored(&site, &newer, &["bundles older than 3 are refused"]);
+    // Lower ones of this very site, as an older copy of its folder has them.
+    for (name, bytes) in &own {
+        fs::write(rescued.join(name), bytes).unwrap();
+    }
+    let nothing_newer = "nothing here shows which bundles this site accepted after the backup was made: bundles older than 3 are refused";
+    restored(&site, &newer, &[nothing_newer]);
     assert_eq!(code(&site.import(&two)), 4);
+}
+
+#[test]
+fn attack_an_older_bundle_is_refused_after_an_enrolment_where_the_floors_came_along_as_printed() {
+    let centre = Centre::new();
+    let (site, _, two) = with_older_backup(&centre);
+    move_aside(&site);
+    let kit = centre.kit_with("drone-7", "second-token", |_| {});
+    let words = "bundles older than 3 are refused, as `";
+    assert_reports(
+        &site.run(&["enrol", path(&kit)]),
+        0,
+        &[words, "rescued/floors.json` shows the highest versions"],
+    );
+    assert!(!site.state().join("rescued/floors.json").exists());
+    assert_eq!(code(&site.import(&two)), 4);
+    // A loss of the new database changes nothing about it.
+    fs::remove_file(site.state().join("agent.db")).unwrap();
+    let again = centre.kit_with("drone-7", "third-token", |_| {});
+    site.ok(&["enrol", path(&again)]);
+    assert_eq!(code(&site.import(&two)), 4);
+    site.take(&centre.publish(&Draft::hello("four")));
+}
+
+#[test]
+fn saved_floors_that_cannot_be_read_are_named_and_stay_also_after_a_power_cut() {
+    let centre = Centre::new();
+    let (site, backup, _) = with_older_backup(&centre);
+    move_aside(&site);
+    let saved = site.state().join("rescued/floors.json");
+    fs::write(&saved, "damaged").unwrap();
+    let enrolled = site.copy();
+    let words = [
+        "nothing here shows which bundles this site accepted after the backup was made",
+        "rescued/floors.json` is damaged, or no `site.json` beside it shows",
+    ];
+    restored(&site, &backup, &words);
+    // As a power cut leaves it when everything is in its place.
+    for next in [&["apply"][..], &["restore", path(&backup), "--who", "ann"]] {
+        fs::create_dir(site.state().join("restoring")).unwrap();
+        let said = site.run(next);
+        assert_reports(&said, code(&said), &words);
+    }
+    assert_eq!(fs::read(&saved).unwrap(), b"damaged");
+    let kit = centre.kit_with("drone-7", "second-token", |_| {});
+    assert_reports(&enrolled.run(&["enrol", path(&kit)]), 0, &words[1..]);
+    let saved = enrolled.state().join("rescued/floors.json");
+    assert_eq!(fs::read(&saved).unwrap(), b"damaged");
 }
 
 #[test]

@@ -36,6 +36,16 @@ fn a_hold_that_only_the_saved_database_has_survives_a_restore_of_an_older_backup
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
     site.hold("hello", "bob", "repair");
     lost_under(&site, serving(&site));
+    // Nothing else shows it: the copy beside the database is gone, too.
+    let shown = site.copy();
+    let _ = fs::remove_file(shown.state().join("holds.json"));
+    let printed = stdout(&shown.run(&["status"]));
+    for words in [
+        "holds: the site, `hello` at bundle 1, by `",
+        ".db`: they are held again when it is put back, or by a restore from a backup",
+    ] {
+        assert!(printed.contains(words), "{printed}");
+    }
     let restored = site.run(&["restore", path(&backup), "--who", "ann"]);
     let words = [
         "the site (held by ann: harvest)",

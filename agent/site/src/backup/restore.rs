@@ -143,10 +143,7 @@ fn finished(
         header,
         &saved_holds::since(state_folder, header),
     );
-    let floor = RestoredFloor {
-        from: saved_floors::floor_of(store.read(), &site)?,
-        shown_by: state::meta(store.read(), key::RESTORED_FLOORS)?.unwrap_or_default(),
-    };
+    let floor = saved_floors::of_restored(store.read(), &site)?;
     Ok(Done {
         header: header.clone(),
         digest: checked.digest,

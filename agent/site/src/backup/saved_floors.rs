@@ -1,13 +1,16 @@
-//! The highest versions that files in `rescued` show this site to have accepted: a backup that is older does not know them.
+//! The highest versions that files in `rescued` show this site to have accepted: a backup that is older, and an enrolment after a lost database, do
+//! not know them.
 //!
-//! What comes in: the state folder, and which site it is to be. What goes out: the highest floors of `floors.json` and of the databases that are saved
-//! there, with the files that show them. A file of another site, and one that cannot be read, shows none. It writes nothing.
+//! What comes in: the state folder, and which site it is to be. What goes out: the floors of `floors.json` and of the databases that are saved there,
+//! by file; a `floors.json` that cannot be used; and what to tell a person. A file of another site shows none. It lowers no floor, and writes into the
+//! database of a site that is being restored alone, and the floors beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_kit::text;
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 
 use crate::rescued;
 use crate::state::floors::{self, Floors};
@@ -18,66 +21,90 @@ use crate::state_folder::StateFolder;
 /// What is saved of floors.
 #[derive(Debug, Default)]
 pub struct SavedFloors {
-    /// The highest, by name.
-    pub floors: Floors,
-    /// The files that were read.
-    pub files: Vec<PathBuf>,
+    /// Each file, and what it has.
+    files: Vec<(PathBuf, Floors)>,
+    /// A file of floors that is damaged, or of which no `site.json` beside it shows which site it is of.
+    unread: Option<PathBuf>,
 }
 
 impl SavedFloors {
-    fn take(&mut self, floors: Floors, path: PathBuf) {
-        raise(&mut self.floors, &floors);
-        self.files.push(path);
-    }
-
-    /// The saved version of `name`, where it is higher than `below`.
-    fn above(&self, name: &str, below: u64) -> Option<u64> {
-        self.floors
-            .get(name)
-            .copied()
-            .filter(|saved| *saved > below)
+    /// Raises `floors` to those that are saved. What is higher already stays. Returns which bundles of the stream `role` are accepted then, and by
+    /// which files.
+    pub fn raise(&self, floors: &mut Floors, role: &str) -> RestoredFloor {
+        let before = floors::takes_from(floors, role);
+        let shows_more = |saved: &Floors| floors::takes_from(saved, role) > before;
+        let shown_by = self.files.iter().filter(|(_, saved)| shows_more(saved));
+        let shown_by = shown_by.map(|(path, _)| path.clone()).collect();
+        for (_, saved) in &self.files {
+            floors::raise_each(floors, saved);
+        }
+        RestoredFloor {
+            from: floors::takes_from(floors, role),
+            shown_by,
+            unread: self.unread.clone(),
+        }
     }
 }
 
-/// Which bundles a restored site takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Which bundles a site takes that was restored, or enrolled after its database was lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredFloor {
-    /// The oldest; 0 where the backup knows none.
+    /// The oldest; 0 where none is known.
     pub from: u64,
-    /// The saved files that show that it was accepted; without any, nothing here shows whether a newer one was.
+    /// The saved files that show more than the backup does; without any, nothing here shows whether a newer one was accepted.
     pub shown_by: Vec<PathBuf>,
+    /// A saved file of floors that could not be used, and stays.
+    pub unread: Option<PathBuf>,
 }
 
 impl RestoredFloor {
-    /// What a person has to know of it.
+    /// What a person has to know of it after a restore.
     pub fn sentence(&self) -> String {
         let from = self.from;
+        let unread = self.unread_sentence();
+        let unread = unread.map_or_else(String::new, |unread| format!("; {unread}"));
+        if let Some(shown) = self.shown_sentence() {
+            return shown + &unread;
+        }
+        let sentence = match from {
+            0 => "warning: no bundle was accepted before the backup was made, and nothing here shows whether one was since: each bundle of this site's \
+                  stream is accepted; ask the centre which one this site ran last, and import nothing older"
+                .to_owned(),
+            _ => format!(
+                "warning: nothing here shows which bundles this site accepted after the backup was made: bundles older than {from} are refused, and each \
+                 from {from} on is accepted, also one that is older than what this site ran last; ask the centre which one that was, and import nothing \
+                 older"
+            ),
+        };
+        sentence + &unread
+    }
+
+    /// What the saved files show, where they show more than was known without them.
+    pub fn shown_sentence(&self) -> Option<String> {
         let files: Vec<_> = self
             .shown_by
             .iter()
             .map(|path| format!("`{}`", text::path(path)))
             .collect();
-        match (files.is_empty(), from) {
-            (false, _) => format!(
-                "bundles older than {from} are refused, as {} shows the highest versions that this site has accepted",
-                files.join(", ")
-            ),
-            (true, 0) => "no bundle was accepted before the backup was made, and nothing here shows whether one was since: each bundle of this site's \
-                          stream is accepted; ask the centre which one this site ran last, and import nothing older"
-                .to_owned(),
-            (true, _) => format!(
-                "warning: nothing here shows which bundles this site accepted after the backup was made: bundles older than {from} are refused, and each \
-                 from {from} on is accepted, also one that is older than what this site ran last; ask the centre which one that was, and import nothing \
-                 older"
-            ),
-        }
+        let show = match files.as_slice() {
+            [] => return None,
+            [_] => "shows",
+            _ => "show",
+        };
+        Some(format!(
+            "bundles older than {} are refused, as {} {show} the highest versions that this site has accepted",
+            self.from,
+            files.join(" and ")
+        ))
     }
-}
 
-/// The oldest bundle of the site's stream that the floors in a database let in.
-pub(super) fn floor_of(db: &Connection, site: &SiteIdentity) -> Result<u64, StateError> {
-    let floors = floors::in_database(db)?;
-    Ok(floors.get(site.stream.role.as_str()).copied().unwrap_or(0))
+    /// That a saved file of floors could not be used.
+    pub fn unread_sentence(&self) -> Option<String> {
+        let path = text::path(self.unread.as_ref()?);
+        Some(format!(
+            "`{path}` is damaged, or no `site.json` beside it shows that it is of this site, so that the versions in it are not known; the file stays there"
+        ))
+    }
 }
 
 /// Raises the floors of the backup to those that are saved. What the backup knows is never lowered.
@@ -87,29 +114,26 @@ pub(super) fn raised(
     site: &SiteIdentity,
     saved: &SavedFloors,
 ) -> Result<RestoredFloor, StateError> {
-    let before = floor_of(store.read(), site)?;
     let mut floors = floors::floors(store.read(), &inside.floors())?;
-    raise(&mut floors, &saved.floors);
+    let found = saved.raise(&mut floors, site.stream.role.as_str());
     floors::write_sidecar(store.read(), &inside.floors(), &floors)?;
-    let shown_by = saved.files.clone();
     store.commit(|db| {
         floors::store(db, &floors)?;
-        let kept = Some(&shown_by).filter(|files| !files.is_empty());
-        state::set_meta(db, key::RESTORED_FLOORS, kept)
+        state::set_meta(db, key::RESTORED_FLOOR, Some(&found))
     })?;
-    let from = saved.above(site.stream.role.as_str(), before);
-    Ok(RestoredFloor {
-        from: from.unwrap_or(before),
-        shown_by,
-    })
+    Ok(found)
 }
 
-/// Raises each floor to that of `others` where that is higher.
-fn raise(floors: &mut Floors, others: &Floors) {
-    for (name, version) in others {
-        let floor = floors.entry(name.clone()).or_insert(*version);
-        *floor = (*floor).max(*version);
-    }
+/// The same of a site whose restore was interrupted when its database was in place.
+///
+/// # Errors
+/// [`StateError`]
+pub fn of_restored(db: &Connection, site: &SiteIdentity) -> Result<RestoredFloor, StateError> {
+    let known: Option<RestoredFloor> = state::meta(db, key::RESTORED_FLOOR)?;
+    Ok(RestoredFloor {
+        from: floors::takes_from(&floors::in_database(db)?, site.stream.role.as_str()),
+        ..known.unwrap_or_default()
+    })
 }
 
 /// What is saved for the site `site` of the fleet `fleet`.
@@ -117,15 +141,26 @@ pub fn of(state_folder: &StateFolder, (fleet, site): (&Name, &Name)) -> SavedFlo
     let mut found = SavedFloors::default();
     let copy = rescued::copied(state_folder);
     let known = FolderIdentity::read(&copy.identity());
-    if known.is_some_and(|known| (&known.fleet, &known.site) == (fleet, site))
-        && let Some(floors) = floors::in_sidecar(&copy.floors())
-    {
-        found.take(floors, copy.floors());
+    let is_own = known.map(|known| (&known.fleet, &known.site) == (fleet, site));
+    match (is_own, floors::in_sidecar(&copy.floors())) {
+        (Some(true), Some(floors)) => found.files.push((copy.floors(), floors)),
+        (Some(false), _) => {}
+        (Some(true), None) | (None, _) => {
+            found.unread = Some(copy.floors()).filter(|path| path.exists());
+        }
     }
     for path in saved::all(&state_folder.database()) {
-        match in_database(&path, (fleet, site)) {
-            Ok(Some(floors)) => found.take(floors, path),
+        let opened = saved::open_of(&path, (fleet, site));
+        let floors = opened.and_then(|store| {
+            let store = store.as_ref();
+            store
+                .map(|store| floors::in_database(store.read()))
+                .transpose()
+        });
+        match floors {
+            Ok(Some(floors)) => found.files.push((path, floors)),
             Ok(None) => {}
+            // That it is damaged is said with the holds that it may have.
             Err(error) => {
                 tracing::debug!("`{}` shows no floors: {error}", path.display());
             }
@@ -134,11 +169,37 @@ pub fn of(state_folder: &StateFolder, (fleet, site): (&Name, &Name)) -> SavedFlo
     found
 }
 
-fn in_database(path: &Path, of: (&Name, &Name)) -> Result<Option<Floors>, StateError> {
-    let site = saved::site_in(path)?;
-    if (&site.fleet, &site.name) != of {
-        return Ok(None);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(all: &[(&str, u64)]) -> SavedFloors {
+        let file = |(path, number): &(&str, u64)| {
+            let floors = Floors::from([("role".to_owned(), *number)]);
+            (PathBuf::from(path), floors)
+        };
+        SavedFloors {
+            files: all.iter().map(file).collect(),
+            unread: None,
+        }
     }
-    let store = Store::open_read_only(path)?;
-    floors::in_database(store.read()).map(Some)
+
+    #[test]
+    fn only_files_that_show_more_than_the_backup_are_named() {
+        let raised = |all: &[(&str, u64)]| {
+            let mut floors = Floors::from([("role".to_owned(), 3)]);
+            let found = saved(all).raise(&mut floors, "role");
+            assert_eq!(floors["role"], found.from);
+            found
+        };
+        let none = raised(&[("/older", 2), ("/same", 3)]);
+        assert_eq!((none.from, none.shown_sentence()), (3, None));
+        assert!(none.sentence().starts_with("warning: "), "{none:?}");
+        let one = raised(&[("/older", 2), ("/newer", 4)]).sentence();
+        assert!(one.contains("older than 4 are refused, as `/newer` shows the"));
+        let two = raised(&[("/a", 5), ("/b", 4)]).sentence();
+        assert!(two.contains("older than 5 are refused, as `/a` and `/b` show the"));
+        let first = RestoredFloor::default().sentence();
+        assert!(first.starts_with("warning: no bundle"), "{first}");
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! What comes in: the state folder that a site is restored into, and the header of its backup. What goes out: the holds that were given since the backup,
 //! put into the restored database beside those of the backup, and a sentence about each file that they came from, or that only by its time is older than
-//! the backup. A hold is never dropped without a sentence: one that was released since the backup is held again. Of `rescued`, it removes the copy of the
-//! holds alone, when they are in the database.
+//! the backup. A hold is never dropped without a sentence: one that was released since the backup is held again. Of `rescued`, it removes the copies of
+//! the holds and of the floors, with their `site.json`, when the restored site has both.
 
 use std::path::{Path, PathBuf};
 
@@ -216,8 +216,8 @@ pub(super) fn give_back(db: &Connection, found: &[SavedHolds]) -> Result<Vec<Str
     Ok(sentences)
 }
 
-/// Removes the copy of the holds, which the site has again, or which is older than its backup: a later restore would take it for news. One that stays does
-/// no harm; one that could not be read, or was not followed, stays for a person to look at.
+/// Removes the copies of the holds and of the floors, which the site has again, or which are older than its backup: a later restore would take them for
+/// news. What stays does no harm; what could not be read, or was not followed, stays for a person to look at.
 pub(super) fn remove_copy(state_folder: &StateFolder, header: &Header, found: &[SavedHolds]) {
     let copy = rescued::copied(state_folder);
     let path = copy.holds();
@@ -229,5 +229,5 @@ pub(super) fn remove_copy(state_folder: &StateFolder, header: &Header, found: &[
     if stays || is_of_another(&copy, header) {
         return;
     }
-    rescued::remove_copied(state_folder);
+    rescued::remove_copied(state_folder, (&header.fleet, &header.site));
 }

@@ -73,6 +73,19 @@ pub fn raise(
     write_sidecar(db, &state_folder.floors(), after)
 }
 
+/// Raises each of `floors` to that of `others` where that is higher.
+pub fn raise_each(floors: &mut Floors, others: &Floors) {
+    for (name, version) in others {
+        let floor = floors.entry(name.clone()).or_insert(*version);
+        *floor = (*floor).max(*version);
+    }
+}
+
+/// The oldest bundle of the stream `role` that `floors` let in; 0 where they have none of it.
+pub fn takes_from(floors: &Floors, role: &str) -> u64 {
+    floors.get(role).copied().unwrap_or(0)
+}
+
 /// What differs between two sets of floors, for people.
 pub fn raised(before: &Floors, after: &Floors) -> Vec<String> {
     let changed = after.iter().filter_map(|(name, version)| {
@@ -190,10 +203,7 @@ pub fn restore_sidecar(db: &Connection, path: &Path) -> Result<bool, StateError>
 pub fn highest(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     let mut highest = in_database(db)?;
     if let StoredFloors::Whole(sidecar) = read_sidecar(path)? {
-        for (name, version) in sidecar.floors {
-            let floor = highest.entry(name).or_insert(version);
-            *floor = version.max(*floor);
-        }
+        raise_each(&mut highest, &sidecar.floors);
     }
     Ok(highest)
 }

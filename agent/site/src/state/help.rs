@@ -115,7 +115,7 @@ const NEW_KEY: &str = "move what is in its place out of the folder, if anything 
                        wait";
 /// After a restore that was interrupted before its end.
 pub const BEGIN_ANEW: &str = "a restore into this folder was interrupted, and nothing of it counts yet: give it again (`outhaul-agent restore FILE`), which removes \
-                          what the first one left and begins again";
+                          what the first one left and starts it over";
 /// While one is at work.
 const AT_RESTORE: &str =
     "a restore into this folder is at work: wait until that command has ended, and repeat this one";

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::name::Name;
 use outhaul_kit::text;
 
 use super::folder_identity::FolderIdentity;
@@ -47,6 +48,18 @@ pub fn site_in(path: &Path) -> Result<SiteIdentity, StateError> {
     meta(store.read(), key::SITE)?.ok_or_else(|| StateError::NotEnrolled {
         folder: path.to_owned(),
     })
+}
+
+/// The saved database at `path`, where it is one of `site` of `fleet`; all of it is read.
+///
+/// # Errors
+/// As [`site_in`].
+pub fn open_of(path: &Path, (fleet, site): (&Name, &Name)) -> Result<Option<Store>, StateError> {
+    let of = site_in(path)?;
+    match (&of.fleet, &of.name) == (fleet, site) {
+        true => Store::open_read_only(path).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Whether all that the lost database held is saved beside it, or every report of it at least: as far as `site.json` has noted how many there were.

@@ -88,7 +88,12 @@ impl StateFolder {
             };
             let kind = found.file_type();
             if kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
-                return Err(unexpected(&path, kind_of(kind), OWN_ENTRY));
+                // Nothing has to be in the place of what is not the agent's.
+                let expected = match path == self.config() {
+                    true => OWN_FILE,
+                    false => OWN_WORKING_FILE,
+                };
+                return Err(unexpected(&path, kind_of(kind), expected));
             }
         }
         Ok(())
@@ -187,16 +192,17 @@ impl StateFolder {
             .or_else(|| name(&self.rescued()?))
     }
 
-    /// A database, holds or reports of a site that were saved here, where there are any.
+    /// A database, holds, floors or reports of a site that were saved here, where there are any.
     fn rescued(&self) -> Option<PathBuf> {
         let rescued = self.root.join(RESCUED);
         let of = |folder: &Path, end: &str| {
             let mut all = durable::list(folder).unwrap_or_default().into_iter();
             all.find(|path| path.extension().is_some_and(|found| found == end))
         };
-        let holds = || Some(Self::new(&rescued).holds()).filter(|path| path.exists());
+        let copy = Self::new(&rescued);
+        let copies = [copy.holds(), copy.floors()];
         of(&rescued, "db")
-            .or_else(holds)
+            .or_else(|| copies.into_iter().find(|path| path.exists()))
             .or_else(|| of(&rescued.join(REPORTS), "reports"))
     }
 }

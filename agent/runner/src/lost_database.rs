@@ -1,17 +1,16 @@
 //! What an enrolment after a lost database could not know again, kept for `status` until a bundle is active or a person acts.
 //!
-//! What comes in: what was known again, and the memory. What goes out: each thing that a person has to look after, in words, for `enrol`
-//! and `status`. Holds that a copy
-//! beside the database knows are put back into it; nothing of what runs is changed.
+//! What comes in: what was known again, and the memory. What goes out: each thing that a person has to look after, in words, for `enrol`, `plan` and
+//! `status`. Holds that a copy beside the database has, or one in `rescued`, are put back into it; it changes nothing else, and no file.
 
 use outhaul_kit::text::quoted;
+use outhaul_site::attention::{Attention, AttentionKind};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{KeptFloors, ValueBefore};
-use crate::attention::{Attention, AttentionKind};
+use crate::kept_floors::KeptFloors;
 use crate::rescued;
-use crate::state::{self, Hold, StateError, generations, holds, key};
+use crate::state::{self, StateError, generations, holds, key};
 use crate::state_folder::StateFolder;
 use outhaul_site::stored;
 
@@ -30,9 +29,25 @@ pub struct Lost {
     pub from_rescued: bool,
 }
 
+/// A value that was set here before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ValueBefore {
+    /// The assignment.
+    pub assignment: String,
+    /// The key.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// Whether it is set again: what was applied with it shows that it was in use to the last.
+    pub set: bool,
+}
+
 impl Lost {
-    /// Gives the holds back, as far as their copy shows them, and keeps what is lost.
-    pub(super) fn known_again(
+    /// Gives the holds back, as far as their copy shows them. Returns what is lost, which the caller keeps.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn known_again(
         state_folder: &StateFolder,
         db: &Connection,
         values: Vec<ValueBefore>,
@@ -55,9 +70,13 @@ impl Lost {
     pub fn attention(&self) -> Vec<Attention> {
         let floors = self.floors.iter().filter_map(KeptFloors::warning);
         let values = self.values.iter().filter(|one| !one.set).map(once_set);
-        let holds = self.holds.is_none().then(lost_holds);
-        let all = values.chain(floors).chain(holds);
-        all.map(of_site).collect()
+        let all = values.chain(floors).map(of_site);
+        all.chain(self.unknown_holds()).collect()
+    }
+
+    /// That nothing shows what was held, while that is so.
+    fn unknown_holds(&self) -> Option<Attention> {
+        self.holds.is_none().then(lost_holds).map(of_site)
     }
 }
 
@@ -78,28 +97,19 @@ pub fn is_without_bundles(db: &Connection) -> Result<bool, StateError> {
     Ok(generations::all(db)?.is_empty() && !is_unanswered(db)?)
 }
 
-/// What still has to be looked after: nothing once a bundle is active, and of holds nothing once someone gave one, or said that none was.
+/// What still has to be looked after: once a bundle is active, only that holds are unknown, until someone gives one, or says that there was none.
+///
+/// # Errors
+/// [`StateError`]
 pub fn present(db: &Connection) -> Result<Vec<Attention>, StateError> {
     let Some(lost) = state::meta::<Lost>(db, key::LOST)? else {
         return Ok(Vec::new());
     };
     let is_active = state::meta::<u64>(db, key::ACTIVE)?.is_some();
-    let held =
-        state::meta::<Hold>(db, key::HOLD)?.is_some() || !holds::of_assignments(db)?.is_empty();
-    let mut found = match is_active {
-        true => lost
-            .holds
-            .is_none()
-            .then(lost_holds)
-            .map(of_site)
-            .into_iter()
-            .collect(),
+    Ok(match is_active {
+        true => lost.unknown_holds().into_iter().collect(),
         false => lost.attention(),
-    };
-    if held && lost.holds.is_none() {
-        found.pop();
-    }
-    Ok(found)
+    })
 }
 
 /// Whether nothing shows what was held, and nobody has said so since.
@@ -111,7 +121,7 @@ pub fn holds_are_unknown(db: &Connection) -> Result<bool, StateError> {
     Ok(lost.is_some_and(|lost| lost.holds.is_none()))
 }
 
-/// Notes that a person has given a hold, or said that none was lost.
+/// Notes, in the transaction of a hold that a person gives, that what is held is known; or that none was lost, as a person says.
 ///
 /// # Errors
 /// [`StateError`]

@@ -1,24 +1,25 @@
-//! Which bundles are too old, where the database and `floors.json` are both gone: what the kept generations show.
+//! Which bundles are too old for a site that is enrolled after its database was lost: what `floors.json`, the files in `rescued` and, where `floors.json` is
+//! gone, the kept generations show.
 //!
-//! What comes in: the state folder, and the root of the kit. What goes out: the floors of the newest kept generation whose signed
-//! metadata that root accounts for, and what was not to be known, for the person who enrols. Metadata counts only as far as it verifies.
+//! What comes in: the state folder, and the root of the kit. What goes out: the highest of these floors, of a kept generation where that root
+//! accounts for its signed metadata, and what was not to be known, for the person who enrols. Metadata counts only as far as it verifies.
 //! It writes into the database, and the floors beside it.
 
-use outhaul_bundle::index::Stream;
 use outhaul_signer::TrustedMetadata;
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust;
+use outhaul_site::backup::saved_floors::{self, RestoredFloor};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::generation;
-use crate::runner::known_again::KeptMetadata;
-use crate::state::StateError;
+use crate::known_again::KeptMetadata;
 use crate::state::floors::{self, Floors};
+use crate::state::{SiteIdentity, StateError};
 use crate::state_folder::StateFolder;
 
 /// Most generations that are looked at, the newest; two are kept.
-pub(super) const MAX_GENERATIONS: usize = 16;
+pub const MAX_GENERATIONS: usize = 16;
 
 /// What is known of older bundles again, where nothing else says which are too old.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,28 +66,35 @@ impl KeptFloors {
     }
 }
 
-/// Stores what a kit's root and an earlier store of this site say: what that had accepted still holds. `lost` says that there was one;
-/// what is returned then, where its floors are gone, is what the kept generations show.
-pub(super) fn store(
+/// Stores what a kit's root and an earlier store of this site say, and what is saved of it in `rescued`: what that had accepted still holds. `lost` says that
+/// there was one; what is returned then, where its floors are gone and nothing saved shows newer ones, is what the kept generations show.
+///
+/// # Errors
+/// [`StateError`]
+pub fn store(
     state_folder: &StateFolder,
-    (kit, stream): (&TrustedMetadata, &Stream),
+    (kit, site): (&TrustedMetadata, &SiteIdentity),
     now: TimePolicy,
     lost: bool,
     db: &Connection,
-) -> Result<Option<KeptFloors>, StateError> {
-    let mut kept = floors::floors(db, &state_folder.floors())?;
-    let mut shown = None;
+) -> Result<(Option<KeptFloors>, RestoredFloor), StateError> {
+    let role = site.stream.role.as_str();
+    let before = floors::floors(db, &state_folder.floors())?;
+    let (mut kept, mut shown) = (before.clone(), None);
     if lost && kept.is_empty() {
-        let found = of(state_folder, kit, stream.role.as_str(), now);
+        let found = of(state_folder, kit, role, now);
         kept = found.0;
         shown = Some(found.1);
-        if !kept.is_empty() {
-            floors::raise(state_folder, db, &kept)?;
-        }
+    }
+    // They came along when a state folder was moved aside, or are of a database that was removed.
+    let saved = saved_floors::of(state_folder, (&site.fleet, &site.name)).raise(&mut kept, role);
+    let shown = shown.filter(|_| saved.shown_by.is_empty());
+    if kept != before {
+        floors::raise(state_folder, db, &kept)?;
     }
     floors::store_trusted(db, kit)?;
     floors::store(db, &kept)?;
-    Ok(shown)
+    Ok((shown, saved))
 }
 
 /// The floors that the kept generations of the stream `role` show, from the root of a kit on.

@@ -275,8 +275,8 @@ impl Reconciler for Remote {
     /// The helper may have another target than this agent, and another user than the helper may not look there.
     fn not_looked_for(&self) -> Option<&'static str> {
         (self.local.kind() == folder::KIND).then_some(
-            "files in the way on this host that are not Outhaul's were not looked for, because only the apply helper can look: an import names \
-             them, and fails where there are some",
+            "files that are missing on this host, or in the way and not Outhaul's, were not looked for, because only the apply helper can look: an \
+             import writes the missing ones again, names those in the way, and fails where there are some",
         )
     }
 

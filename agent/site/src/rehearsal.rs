@@ -18,25 +18,15 @@ pub struct ImportPlan {
     pub active: Option<u64>,
     /// Orders that would be carried out, or refused.
     pub orders: Vec<PlannedOrder>,
-    /// Assignments that would change.
-    pub assignments: Vec<AssignmentPlan>,
-    /// Assignments that stay as they are.
-    pub unchanged: Vec<String>,
-    /// Assignments that stay as they are, and whose programs would be run again.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub run_again: Vec<String>,
+    /// What applying it would change on this host.
+    #[serde(flatten)]
+    pub changes: HostChanges,
     /// Whether the content of the active bundle is not here and would be stored again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stored_again: bool,
     /// Whether the database of this site was lost, and no bundle is active since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub after_loss: bool,
-    /// What is on this host and would make the bundle fail, a sentence for each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub in_the_way: Vec<String>,
-    /// What of that only another program can look for, in a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_looked_for: Option<&'static str>,
     /// For how many seconds this site has to stay healthy before it is confirmed, if that is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soak_s: Option<u64>,
@@ -63,6 +53,43 @@ pub struct ImportPlan {
     pub agent: Option<String>,
     /// Why it would wait for a person, if it would.
     pub waits: Option<String>,
+}
+
+/// What applying a bundle would change on this host.
+#[derive(Debug, Default, Serialize)]
+pub struct HostChanges {
+    /// Assignments that would change.
+    pub assignments: Vec<AssignmentPlan>,
+    /// Assignments that stay as they are.
+    pub unchanged: Vec<String>,
+    /// Assignments that stay as they are, and whose programs would be run again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub run_again: Vec<String>,
+    /// What is on this host and would make the bundle fail, a sentence for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_the_way: Vec<String>,
+    /// What only another program can look for, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_looked_for: Option<&'static str>,
+}
+
+impl HostChanges {
+    /// A line for each assignment that would change, and for each file or object of it; then one for those that are run again.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for assignment in &self.assignments {
+            lines.push(format!("  {} {}", assignment.action, assignment.name));
+            let changes = assignment.changes.iter();
+            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
+        }
+        if !self.run_again.is_empty() {
+            lines.push(format!(
+                "  run again, though unchanged: {}",
+                self.run_again.join(", ")
+            ));
+        }
+        lines
+    }
 }
 
 /// What a rehearsal found.
@@ -115,9 +142,10 @@ pub fn forward_only_sentence(names: &[String]) -> Option<String> {
 impl ImportPlan {
     /// Whether it would do anything on this host besides becoming active.
     fn changes_something(&self) -> bool {
-        let is_same =
-            self.assignments.is_empty() && self.served.is_empty() && self.run_again.is_empty();
-        !is_same || self.stored_again || !self.in_the_way.is_empty()
+        let is_same = self.changes.assignments.is_empty()
+            && self.served.is_empty()
+            && self.changes.run_again.is_empty();
+        !is_same || self.stored_again || !self.changes.in_the_way.is_empty()
     }
 
     /// For people.
@@ -145,21 +173,14 @@ impl ImportPlan {
         if self.stored_again {
             lines.push("  its content is not here and would be stored again".into());
         }
-        for assignment in &self.assignments {
-            lines.push(format!("  {} {}", assignment.action, assignment.name));
-            let changes = assignment.changes.iter();
-            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
-        }
-        if !self.run_again.is_empty() {
-            lines.push(format!(
-                "  run again, though unchanged: {}",
-                self.run_again.join(", ")
-            ));
-        }
+        lines.extend(self.changes.lines());
         if !self.changes_something() {
             lines.push("  nothing would change".into());
-        } else if !self.unchanged.is_empty() {
-            lines.push(format!("  unchanged: {}", self.unchanged.join(", ")));
+        } else if !self.changes.unchanged.is_empty() {
+            lines.push(format!(
+                "  unchanged: {}",
+                self.changes.unchanged.join(", ")
+            ));
         }
         if !self.served.is_empty() {
             lines.push("  fetched on this site by who applies it:".into());
@@ -194,11 +215,11 @@ impl ImportPlan {
                     .to_owned(),
             );
         }
-        if !self.in_the_way.is_empty() {
-            let what = self.in_the_way.join("; ");
+        if !self.changes.in_the_way.is_empty() {
+            let what = self.changes.in_the_way.join("; ");
             lines.push(format!("it would fail: {what}"));
         }
-        lines.extend(self.not_looked_for.map(str::to_owned));
+        lines.extend(self.changes.not_looked_for.map(str::to_owned));
         lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
         lines.extend(self.soak_s.map(|seconds| {
             format!(

@@ -133,7 +133,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     let (text, mut value) = match (plan, outcome) {
         (Some(plan), _) => {
             // As an import of it ends.
-            if !plan.in_the_way.is_empty() {
+            if !plan.changes.in_the_way.is_empty() {
                 answer.exit = 1;
             }
             (plan.text(), serde_json::json!(plan))

@@ -22,6 +22,7 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
+use crate::rehearsal::HostChanges;
 use crate::rehearsal::served;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
 use crate::runner::{self, approval, delays, former_targets, held, lost_database};
@@ -99,13 +100,9 @@ pub(crate) fn rehearse(
         number: index.number,
         active: generations::active(agent.store.read())?,
         orders: Vec::new(),
-        assignments: Vec::new(),
-        unchanged: Vec::new(),
-        run_again: Vec::new(),
+        changes: HostChanges::default(),
         stored_again: restored,
         after_loss: lost_database::is_unanswered(agent.store.read())?,
-        in_the_way: Vec::new(),
-        not_looked_for: None,
         soak_s: Some(u64::from(agent.config.health.soak_s)).filter(|seconds| *seconds > 0),
         served: Vec::new(),
         own_files: own_files(&index, &agent.site.name),
@@ -238,16 +235,6 @@ fn all_of(reconciler: &dyn Reconciler, desired: &Desired) -> Vec<Change> {
     files.collect()
 }
 
-/// What applying a bundle changes on this host.
-#[derive(Default)]
-struct Changes {
-    assignments: Vec<AssignmentPlan>,
-    unchanged: Vec<String>,
-    run_again: Vec<String>,
-    in_the_way: Vec<String>,
-    not_looked_for: Option<&'static str>,
-}
-
 fn plan_assignments(
     agent: &mut Agent,
     index: &Index,
@@ -261,19 +248,18 @@ fn plan_assignments(
     let before = active.as_ref().map(|index| index.served.clone());
     plan.served = served::differing(&before.unwrap_or_default(), &index.served);
     let running = active.map_or_else(Vec::new, |index| index.assignments);
-    let changes = changes_of(agent, index, &running)?;
-    plan.assignments = changes.assignments;
-    plan.unchanged = changes.unchanged;
-    plan.run_again = changes.run_again;
-    plan.in_the_way = changes.in_the_way;
-    plan.not_looked_for = changes.not_looked_for;
+    plan.changes = changes_of(agent, index, &running)?;
     plan.held = held::names(agent)?.into_iter().collect();
     Ok(())
 }
 
 /// What applying `index` changes on this host, where `running` was applied last.
-fn changes_of(agent: &Agent, index: &Index, running: &[Assignment]) -> Result<Changes, AgentError> {
-    let mut plan = Changes::default();
+fn changes_of(
+    agent: &Agent,
+    index: &Index,
+    running: &[Assignment],
+) -> Result<HostChanges, AgentError> {
+    let mut plan = HostChanges::default();
     let reconcilers = agent.reconcilers(index)?;
     let held = held::names(agent)?;
     for desired in held::free(agent, index)? {

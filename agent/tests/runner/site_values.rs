@@ -12,7 +12,7 @@ use outhaul_bundle::report::{ReportEvent, SiteValue};
 use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::site::{Site, assert_reports, code, stderr};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::split::Split;
 
 /// What is open: a width up to `maximum`, and a tray.
@@ -124,6 +124,22 @@ fn values_shows_what_may_be_set_and_who_set_what() {
     assert_eq!(rows[1]["value"], "70", "{rows}");
     assert_eq!(rows[1]["centre"], "62");
     assert_eq!(rows[1]["who"], "ann");
+}
+
+#[test]
+fn a_plan_lists_what_is_missing_of_an_assignment_with_a_value_that_was_set() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&draft("one", 110, "62")));
+    site.ok(&SET);
+    let same = centre.publish(&draft("one", 110, "62"));
+    let missing = "add printer-press/greeting";
+    let planned = || stdout(&site.run(&["plan", same.to_str().unwrap()]));
+    assert!(!planned().contains(missing), "{}", planned());
+    std::fs::remove_dir_all(site.state().join("applied")).unwrap();
+    assert!(planned().contains(missing), "{}", planned());
+    site.take(&same);
+    assert!(applied(&site).contains("70"), "{}", applied(&site));
 }
 
 #[test]

@@ -84,6 +84,11 @@ impl Reconciler for WithSiteValues {
         self.inner.in_the_way(&own, recorded)
     }
 
+    fn absent(&self, desired: &Desired, recorded: &[Item]) -> Result<Vec<Change>, ApplyError> {
+        let own = self.put(desired).unwrap_or_else(|_| desired.clone());
+        self.inner.absent(&own, recorded)
+    }
+
     fn not_looked_for(&self) -> Option<&'static str> {
         self.inner.not_looked_for()
     }

@@ -1,7 +1,8 @@
 //! The unfinished work that an import ends before it reads anything: what ending it changes.
 //!
-//! What comes in: an agent whose memory is a copy. What goes out: what the work comes to where nothing fails, in words and file by file; the copy is then
-//! as it would be, so that a bundle is planned against that. Nothing runs, and nothing outside the copy is changed.
+//! What comes in: an agent whose memory is a copy. What goes out: what the work comes to where nothing fails, in words and file by file. The copy is then
+//! as the site would be, so that a bundle is planned against that; where something would make the work fail, its files are not here, or health would be
+//! checked for some time, the copy stays as it is. Nothing runs, and nothing outside the copy is changed.
 
 use serde::Serialize;
 
@@ -9,7 +10,7 @@ use super::changes_of;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::{Event, Work};
-use crate::rehearsal::AssignmentPlan;
+use crate::rehearsal::HostChanges;
 use crate::runner::{self, former_targets, held};
 use crate::state::inventory;
 use outhaul_bundle::Index;
@@ -21,29 +22,24 @@ pub(crate) struct Unfinished {
     number: u64,
     /// What ending it comes to.
     message: String,
-    /// What that changes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    assignments: Vec<AssignmentPlan>,
-    /// What would make it fail.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    in_the_way: Vec<String>,
+    /// What that changes, and what would make it fail.
+    #[serde(flatten)]
+    changes: HostChanges,
 }
 
 impl Unfinished {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![format!("first, {}:", self.message)];
-        for assignment in &self.assignments {
-            lines.push(format!("  {} {}", assignment.action, assignment.name));
-            let changes = assignment.changes.iter();
-            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
-        }
-        if self.assignments.is_empty() {
+        lines.extend(self.changes.lines());
+        if self.changes.assignments.is_empty() {
             lines.push("  no file is added, changed or removed for it".to_owned());
         }
-        if !self.in_the_way.is_empty() {
-            lines.push(format!("that would fail: {}", self.in_the_way.join("; ")));
+        let in_the_way = &self.changes.in_the_way;
+        if !in_the_way.is_empty() {
+            lines.push(format!("that would fail: {}", in_the_way.join("; ")));
         }
+        lines.extend(self.changes.not_looked_for.map(str::to_owned));
         lines.join("\n")
     }
 }
@@ -92,20 +88,17 @@ pub(crate) fn finish(agent: &mut Agent) -> Result<Option<Unfinished>, AgentError
     let mut found = Unfinished {
         number,
         message: what,
-        assignments: Vec::new(),
-        in_the_way: Vec::new(),
+        changes: HostChanges::default(),
     };
     // Without its folder the work comes to nothing, as the command that ends it says.
     let Ok(index) = runner::index_of(agent, to_run) else {
         return Ok(Some(found));
     };
     if !matches!(work, Work::Soaking(_)) {
-        let changes = changes_of(agent, &index, &index.assignments)?;
-        found.assignments = changes.assignments;
-        found.in_the_way = changes.in_the_way;
+        found.changes = changes_of(agent, &index, &index.assignments)?;
     }
     let is_watched = agent.config.health.soak_s > 0 && matches!(work, Work::Applying(_));
-    if !found.in_the_way.is_empty() || is_watched {
+    if !found.changes.in_the_way.is_empty() || is_watched {
         return Ok(Some(found));
     }
     applied(agent, &index)?;

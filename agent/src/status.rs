@@ -26,8 +26,11 @@ use crate::runner::lost_settings;
 use crate::runner::progress::{self, AssignmentProgress};
 use crate::runner::{self, delays, held};
 use crate::state::delays::Delays;
+use crate::state::generations::Generation;
 use crate::state::holds::AssignmentHold;
-use crate::state::{self, Hold, StateError, clock, floors, generations, inventory, key, outbox};
+use crate::state::{
+    self, Hold, Note, StateError, clock, floors, generations, inventory, key, outbox,
+};
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
 use outhaul_pace::PullStatus;
@@ -218,31 +221,27 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         .map(|item| item.assignment)
         .collect();
     left_behind.dedup();
-    let generations = generations::all(db)?
+    let rows = generations::all(db)?;
+    let site = runner::site_now(agent.store.read())?;
+    let active = site.active.map(|active| active.number);
+    let is_over = lost_settings::is_over(&agent.state_folder, db)?;
+    let as_of_now = |note: &Note| match is_over {
+        true => note.unblocked(),
+        false => note.clone(),
+    };
+    let note = as_of_now(why_it_stands(&rows, &site).unwrap_or(&Note::default()));
+    let generations = rows
         .into_iter()
         .map(|g| GenerationStatus {
             number: g.number,
             state: g.state.as_str(),
             index: g.index.to_string(),
             source: g.source,
-            note: lost_settings::as_of_now(g.note, &agent.state_folder).to_string(),
+            note: as_of_now(&g.note).to_string(),
             // What a backup left out, or someone removed, is not here, whatever the database says.
             on_disk: g.whole && agent.state_folder.generation(g.number).is_dir(),
         })
         .collect();
-    let site = runner::site_now(agent.store.read())?;
-    let active = site.active.map(|active| active.number);
-    let row = site.worked_on().or(active);
-    let row = row.map(|number| generations::one(db, number)).transpose()?;
-    let mut note = row.flatten().map(|row| row.note).unwrap_or_default();
-    if site.active.is_some_and(|active| active.broken) && note.to_string().is_empty() {
-        // Why going back to it failed is noted of the bundle that was left.
-        let left = generations::all(db)?
-            .into_iter()
-            .max_by_key(|row| row.number);
-        note = left.map(|row| row.note).unwrap_or_default();
-    }
-    let note = lost_settings::as_of_now(note, &agent.state_folder);
     // An index that cannot be read is reported by what needs it.
     let index = active.and_then(|number| runner::whole_index_of(agent, number).ok());
     let name = &agent.site.name;
@@ -310,8 +309,25 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
             .map(|error| error.to_string()),
         next: Vec::new(),
     };
-    status.next = next::steps(&status, report::hub_url(agent).is_some());
+    let has_hub = report::hub_url(agent).is_some();
+    status.next = next::steps(&status, has_hub);
     Ok(status)
+}
+
+/// What is noted of the work under way, or of the active bundle; `rows` are the newest first.
+fn why_it_stands<'a>(rows: &'a [Generation], site: &Site) -> Option<&'a Note> {
+    let active = site.active.map(|active| active.number);
+    let number = site.worked_on().or(active)?;
+    let row = rows.iter().find(|row| row.number == number)?;
+    let is_broken = site.active.is_some_and(|active| active.broken);
+    if site.worked_on().is_some() || !is_broken || row.note != Note::default() {
+        return Some(&row.note);
+    }
+    // Why going back to it failed is noted of the bundle that was left then: the newest one that failed.
+    let left = rows
+        .iter()
+        .find(|left| left.number > number && left.state == State::Failed);
+    Some(&left.unwrap_or(row).note)
 }
 
 /// The bundles that ran before and whose files are here.

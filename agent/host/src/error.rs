@@ -19,8 +19,10 @@ use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
 
 mod beside;
+mod rules;
 mod ways;
 
+use rules::{is_of_findings, left_alone, refusal_help};
 use ways::{is_denied, rights_help, space_help, without_repeat};
 
 /// The rule by which content is refused that failed here before.
@@ -152,6 +154,16 @@ pub enum AgentError {
         url: String,
         /// What happened.
         problem: String,
+    },
+    /// As much came of the repository today as the settings let in.
+    #[error(
+        "{url}: {bytes} bytes came today (UTC), which is all of `repository.max_mib_per_day`; what came is kept, and it goes on from there tomorrow"
+    )]
+    AllOfToday {
+        /// The URL.
+        url: String,
+        /// How many bytes came.
+        bytes: u64,
     },
     /// The hub gave no answer to what was sent: nobody is there, or it takes too long.
     #[error("the hub does not answer: {url}: {problem}")]
@@ -387,7 +399,7 @@ impl AgentError {
             | Self::Failed { help, .. }
             | Self::Owner { help, .. }
             | Self::Usage { help, .. } => help.clone(),
-            Self::NoAnswer { .. } | Self::Network { .. } => {
+            Self::NoAnswer { .. } | Self::Network { .. } | Self::AllOfToday { .. } => {
                 "nothing is lost: it goes on with the next `outhaul-agent run --once`, or by the service where it runs; a stick \
                  does the same (`outhaul-agent export FOLDER` for reports, `outhaul-agent import FOLDER` for bundles)"
                     .into()
@@ -404,77 +416,6 @@ impl AgentError {
                  way for the report and ask the centre for another"
                     .into()
             }
-        }
-    }
-}
-
-/// What a refusal leaves alone: a revoked site still notes which keys sign the orders of a bundle that it
-/// refuses.
-fn left_alone(rule: &str) -> &'static str {
-    match rule {
-        "revoked" | "parity" => "nothing was installed",
-        "damaged-acks-in-part" => "but for the part that is whole",
-        _ => "nothing was changed",
-    }
-}
-
-/// Whether a refusal says what this site lacks, and not that something is wrong with what was brought.
-fn is_of_findings(rule: &str) -> bool {
-    matches!(rule, FAILED_BEFORE | "left-out" | "patch-base")
-}
-
-fn refusal_help(rule: &str) -> &'static str {
-    match rule {
-        "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
-        "revoked" => {
-            "ask the centre: `outhaul site enrol` writes a new kit, and `outhaul-agent enrol` enrols with it"
-        }
-        "damaged-acks" | "acks-of-another-site" => {
-            "at the hub, import this site's reports with `outhaul-hub import` or run `outhaul-hub acks`, so that the \
-             file is written again"
-        }
-        "damaged-slip" | "typing-error" | "not-a-slip" => {
-            "scan or type it again from its beginning, or carry it as a file"
-        }
-        "stream" | "recipient" | "fleet" | "foreign-fleet" => {
-            "use a bundle that was made for this site"
-        }
-        "backup-digest" => {
-            "use the file whose digest was written down; if there is none, ask who made the backup"
-        }
-        "backup-format" => "restore it with the agent of the version that wrote it, or a newer one",
-        rule if rule == "not-a-backup" || rule.starts_with("backup-") => {
-            "do not use this file: take another copy of the backup, or replace the site with a new kit"
-        }
-        "patch" => {
-            "bring the whole bundle (`outhaul copy` without `--since`), which always works; tell the centre if a new copy \
-             is refused the same way"
-        }
-        "twin" => "bring the whole bundle (`outhaul copy` without `--since`), which always works",
-        "left-out" | "patch-base" => {
-            "bring the whole bundle (`outhaul copy` without `--since`), or a copy since a bundle that this site has; \
-             with the bundle that the copy was made since, or the missing parts of this one, on a stick, import that \
-             first and then this copy again"
-        }
-        "expired" => {
-            "ask the centre for a freshly signed bundle; the running bundle is not affected"
-        }
-        "published-twice" => {
-            "the running bundle is not affected; tell the centre: it was restored from a backup, or signs in two places. Where it \
-             was restored, `outhaul-signer restored FLEET` lets its next bundle count on above this one"
-        }
-        "not-a-bundle" => {
-            "bundles are written by `outhaul bundle` or `outhaul copy` at the centre; if this one was, copy it again: its \
-             beginning is damaged"
-        }
-        "truncated" => {
-            "copy it again from the centre, and unmount the stick (`umount`) before it is pulled out"
-        }
-        FAILED_BEFORE => {
-            "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve NUMBER`, by the number that is named above, and import it again"
-        }
-        _ => {
-            "do not use this copy: get the bundle again, and report it if the new copy is refused, too"
         }
     }
 }

@@ -261,7 +261,11 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
             _ => progress::results(agent, site, &note)?,
         };
         let results = results.into_iter().map(|(_, result)| result).collect();
-        transition(agent, &Transition::with(Event::Blocked, note, results))?;
+        let folder = agent.state_folder.clone();
+        let blocked = Transition::with(Event::Blocked, note, results);
+        transition_with(agent, &blocked, |db, _| {
+            lost_settings::note_block(&folder, db, &error)
+        })?;
     }
     Ok(AgentError::Blocked {
         number,

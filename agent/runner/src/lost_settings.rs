@@ -6,14 +6,14 @@
 use std::path::Path;
 
 use outhaul_reconcilers::ApplyError;
-use outhaul_settings::noted::{self, is_reason, is_there, lost, sentence};
+use outhaul_settings::noted::{self, is_there, lost, sentence};
 use outhaul_site::attention::{Attention, AttentionKind};
 
 use rusqlite::Connection;
 
 use crate::config;
 use crate::error::AgentError;
-use crate::state::{self, Note, StateError, key};
+use crate::state::{self, StateError, key};
 use crate::state_folder::StateFolder;
 
 /// What comes of lost settings for bundles.
@@ -22,10 +22,10 @@ pub(crate) const NOT_APPLIED: &str = "no bundle is applied";
 /// What comes of them for what a person decides.
 pub(crate) const UNDECIDED: &str = "no bundle is applied, and no decision is recorded";
 
-/// Whether a service runs that read a file which is another one now, or gone.
-fn is_known_to_service(state_folder: &StateFolder) -> bool {
-    let read = state_folder.service_settings();
-    read.is_some() && read != config::mark(&state_folder.config())
+/// Whether the service that runs read a file with settings when it started, where one runs.
+fn service_has_settings(state_folder: &StateFolder) -> Option<bool> {
+    let read = state_folder.service_settings()?;
+    Some(read != config::mark_of_none())
 }
 
 /// Refuses to work by the default settings in place of lost ones.
@@ -47,9 +47,9 @@ pub(crate) fn refuse_beside(
     has_settings: bool,
     so: &str,
 ) -> Result<(), AgentError> {
-    match state_folder.service_settings() {
-        Some(read) if read != config::mark_of_none() => Ok(()),
-        Some(_) => refused(state_folder, db, "the service", so),
+    match service_has_settings(state_folder) {
+        Some(true) => Ok(()),
+        Some(false) => refused(state_folder, db, "the service", so),
         None if has_settings => Ok(()),
         None => refused(state_folder, db, "this program", so),
     }
@@ -82,12 +82,28 @@ fn refused(
     Err(error.into())
 }
 
-/// What is said of a bundle, without that its work cannot go on because the settings are lost, where they are there again.
-pub fn as_of_now(note: Note, state_folder: &StateFolder) -> Note {
-    match is_reason(&note.blocked) && is_there(state_folder) {
-        true => note.unblocked(),
-        false => note,
-    }
+/// Notes, in the transaction in which `error` keeps the work from going on, whether that is because the settings are lost.
+pub(crate) fn note_block(
+    state_folder: &StateFolder,
+    db: &Connection,
+    error: &AgentError,
+) -> Result<(), StateError> {
+    let is_of_settings = matches!(error, AgentError::Apply(ApplyError::Settings { .. }));
+    let is_gone = is_of_settings && !is_there(state_folder);
+    state::set_meta(
+        db,
+        key::BLOCKED_BY_SETTINGS,
+        Some(&is_gone).filter(|is| **is),
+    )
+}
+
+/// Whether the work was kept from going on because the settings were lost, and they are there again.
+///
+/// # Errors
+/// [`StateError`]
+pub fn is_over(state_folder: &StateFolder, db: &Connection) -> Result<bool, StateError> {
+    let noted: Option<bool> = state::meta(db, key::BLOCKED_BY_SETTINGS)?;
+    Ok(noted == Some(true) && is_there(state_folder))
 }
 
 /// The same for `status`; `target` is the one that a running service still writes to, as its settings named it.
@@ -102,11 +118,11 @@ pub fn attention(
     let Some(names) = lost(state_folder, db)? else {
         return Ok(None);
     };
-    let now = match is_known_to_service(state_folder) {
-        true => {
+    let now = match service_has_settings(state_folder) {
+        Some(true) => {
             "the service goes on with what it read when it started, and applies nothing after its next start"
         }
-        false => "no bundle is applied, and what runs is not compared",
+        Some(false) | None => "no bundle is applied, and what runs is not compared",
     };
     Ok(Some(Attention::of_site(
         AttentionKind::Settings,

@@ -58,19 +58,11 @@ pub fn is_there(state_folder: &StateFolder) -> bool {
     !matches!(state_folder.config().try_exists(), Ok(false))
 }
 
-/// What every sentence about lost settings has in it.
-const IS_GONE: &str = "is gone, and this site has worked with one that sets";
-
-/// Whether a reason that was noted earlier is that the settings were lost.
-pub fn is_reason(text: &str) -> bool {
-    text.contains(IS_GONE)
-}
-
 /// That they are lost, in words.
 pub fn sentence(state_folder: &StateFolder, names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     format!(
-        "`{}` {IS_GONE} {}",
+        "`{}` is gone, and this site has worked with one that sets {}",
         text::path(&state_folder.config()),
         text::named(&names, MAX_NAMED)
     )

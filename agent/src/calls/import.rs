@@ -11,6 +11,7 @@ use outhaul_kit::text::{self, json_path};
 
 use super::CommandResult;
 use crate::acks::Renumbered;
+use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media::{self, Findings};
@@ -18,6 +19,7 @@ use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
 use crate::intake::{self, ImportOutcome};
 use crate::machine::State;
+use crate::runner;
 
 /// What is said of a bundle that this command itself made active by going on with it.
 const WENT_ON: &str =
@@ -46,7 +48,7 @@ pub fn path(agent: &mut Agent, path: &Path, went_on: Option<(u64, State)>) -> Co
     match read {
         Ok(mut findings) => {
             let failed = std::mem::take(&mut findings.failed);
-            found(path, findings, &failed, number, &mut answer);
+            found((&*agent, path), findings, &failed, number, &mut answer);
             not_all_readable(&failed, &mut answer);
         }
         Err(error) => fail(&mut answer, &error.while_reading(path), went_on.is_some()),
@@ -222,7 +224,7 @@ fn why_skipped(findings: &Findings, answer: &mut CommandResult) -> String {
 }
 
 fn found(
-    path: &Path,
+    (agent, path): (&Agent, &Path),
     mut findings: Findings,
     failed: &[AgentError],
     went_on: Option<u64>,
@@ -312,16 +314,16 @@ fn found(
     left_newer(&findings, number, answer, "was not imported");
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
-        answer.messages.push(help_after_failure(&note).to_owned());
+        answer.messages.push(help_after_failure(agent));
     }
 }
 
-/// What to look at after a bundle that does not run; `note` says why, and whether going back failed, too.
-fn help_after_failure(note: &str) -> &'static str {
-    if note.contains(" failed as well") {
-        return "help: mend what is named there, then run `outhaul-agent apply`: it applies the bundle that was active before again";
-    }
-    "help: `outhaul-agent status` shows each assignment; what was active before is active again if it could"
+/// What to do after a bundle that does not run: to repair the one before, where going back to it failed, too.
+fn help_after_failure(agent: &Agent) -> String {
+    let site = runner::site_now(agent.store.read()).ok();
+    let repair = site.as_ref().and_then(advice::repair);
+    let status = "`outhaul-agent status` shows each assignment; what was active before is active again if it could";
+    format!("help: {}", repair.as_deref().unwrap_or(status))
 }
 
 /// Which parts were made again from parity, if any were; with `is_refused` also that a refused copy of one is not needed any more.

@@ -27,9 +27,6 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// The least that must come in one part: some 700 bytes a second, slower than any link that carries bundles.
 const LEAST_BYTES: u64 = 64 * 1024;
 
-/// That no more may come before tomorrow.
-pub(super) const ALL_OF_TODAY: &str = "which is all of `repository.max_mib_per_day`";
-
 /// What became of one part of a blob.
 #[derive(Debug)]
 enum Received {
@@ -180,13 +177,10 @@ impl BundleRepository {
         if may > 0 || want == 0 {
             return Ok(may);
         }
-        let today = self.pace.today();
-        let problem = format!(
-            "{today} bytes came today (UTC), {ALL_OF_TODAY}; what came is kept, and it \
-             goes on from there tomorrow"
-        );
-        let url = self.client.url(path);
-        Err(AgentError::Network { url, problem })
+        Err(AgentError::AllOfToday {
+            url: self.client.url(path),
+            bytes: self.pace.today(),
+        })
     }
 
     /// The index from its compressed form; `None` where the metadata lists none, or the repository does not have it.

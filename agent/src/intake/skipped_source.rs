@@ -1,7 +1,9 @@
-//! What keeps a bundle from being taken in that someone can mend on this machine: a program that lacks, a disk that is full.
+//! Why no bundle was imported from a medium or a repository, where that is no fault of the bundle: a program that is missing, a full disk, a link or a
+//! server that gives nothing.
 //!
-//! What comes in: where something was to be taken from, and what came of it. What goes out: the reason and the way out, kept until something is
-//! taken in, for `status`: whoever comes later did not see the command. Of what is wrong with a bundle itself, refusals say it.
+//! What comes in: where a bundle was to be imported from, and what came of it. What goes out: the reason and the way out, kept until a bundle is
+//! imported, for `status`: whoever comes later did not see the command; and a report, once the same server has given nothing for a second time. What is wrong with a
+//! bundle itself is reported as a refusal.
 
 use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::text::quoted;
@@ -12,26 +14,25 @@ use serde::{Deserialize, Serialize};
 
 use super::ImportOutcome;
 use super::media::Findings;
-use super::pull::ALL_OF_TODAY;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::state::{self, StateError, generations, key, outbox};
 
-/// The rule under which the centre is told that a server gives no bundle.
+/// The rule under which it is reported that a server gives no bundle.
 const NOT_RECEIVED: &str = "not-received";
 
-/// Why nothing was taken.
+/// Why nothing was imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SkippedSource {
     /// The stick, folder, file or URL.
     source: String,
-    /// What lacks on this machine.
+    /// What is missing or failed.
     message: String,
     /// The way out.
     help: String,
     /// What to do after that.
     again: String,
-    /// Whether it is space that lacked.
+    /// Whether it is space that was missing.
     of_space: bool,
     /// Whether it is the network or the server that kept it back.
     #[serde(default)]
@@ -44,11 +45,10 @@ pub(super) struct SkippedSource {
 }
 
 impl SkippedSource {
-    /// How much space lacks, and how much came, is another number at every poll.
+    /// Whether only numbers differ: how much space is missing, and how much came, is another one at every poll.
     fn is_same_reason(&self, known: &Self) -> bool {
-        let is_so_still =
-            (self.of_space && known.of_space) || (self.of_network && known.of_network);
-        let message = match is_so_still {
+        let without_numbers = |message: &str| message.replace(|c: char| c.is_ascii_digit(), "");
+        let message = match without_numbers(&self.message) == without_numbers(&known.message) {
             true => known.message.clone(),
             false => self.message.clone(),
         };
@@ -151,11 +151,10 @@ pub(crate) fn note_pulled(
 
 /// Whether a server, or the way to it, kept back what it was asked for. That no more may come today is the owner's wish.
 fn is_of_network(error: &AgentError) -> bool {
-    match error {
-        AgentError::Network { problem, .. } => !problem.contains(ALL_OF_TODAY),
-        AgentError::Unreadable { .. } => true,
-        _ => false,
-    }
+    matches!(
+        error,
+        AgentError::Network { .. } | AgentError::Unreadable { .. }
+    )
 }
 
 /// Whether a part of the bundle lacks on the server, which is reported as such.
@@ -315,12 +314,25 @@ mod tests {
     }
 
     #[test]
-    fn how_much_space_lacks_is_not_written_down_anew_and_another_reason_is() {
+    fn how_much_is_missing_is_not_written_down_anew_and_another_reason_is() {
         let (_folder, store) = store();
         let of = |error| skipped_source(store.read(), URL, &error, "").unwrap();
         assert!(of(space(1)).is_same_reason(&of(space(2))));
         assert!(!of(space(1)).is_same_reason(&of(unreadable())));
         assert!(!of(unreadable()).is_same_reason(&of(space(1))));
+        let network = |problem: &str| {
+            of(AgentError::Network {
+                url: URL.to_owned(),
+                problem: problem.to_owned(),
+            })
+        };
+        let slow = network("10 bytes came");
+        assert!(slow.is_same_reason(&network("11 bytes came")));
+        assert!(!slow.is_same_reason(&network("403 Forbidden")));
+        assert!(!is_of_network(&AgentError::AllOfToday {
+            url: URL.to_owned(),
+            bytes: 9,
+        }));
     }
 
     #[test]

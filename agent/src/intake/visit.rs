@@ -41,6 +41,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         close(db, &mut all)?;
     }
     let unfinished = runner::site_now(db)?.worked_on();
+    let is_over = lost_settings::is_over(state_folder, db)?;
     for visit in &mut all {
         let blocked = visit.blocked.filter(|number| unfinished != Some(*number));
         let left = visit.left.as_ref();
@@ -51,7 +52,11 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         let state = row.as_ref().map_or("gone", |row| row.state.shown());
         let mut now = format!("bundle {number} {}, and is {state} now", visit.came());
         if let (None, Some(row)) = (blocked, row) {
-            let note = lost_settings::as_of_now(row.note, state_folder).to_string();
+            let note = match is_over {
+                true => row.note.unblocked(),
+                false => row.note,
+            };
+            let note = note.to_string();
             let note = shortened(&note).replace('\n', " ");
             // Only what changed since is reported again: it went on, or it waits for something else.
             let same = left.is_some_and(|(_, word)| word == row.state.as_str());

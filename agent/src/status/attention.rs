@@ -372,7 +372,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
         .collect())
 }
 
-/// What brings an assignment of bundle `number` under the site's care again, as the floors have it: what is older than `takes_from` is refused.
+/// What brings bundle `number`, which is not here, or a newer one, as the floors have it: what is older than `takes_from` is refused.
 fn brought_again(number: u64, takes_from: u64, waiting: Option<u64>) -> String {
     match waiting {
         Some(waiting) => format!(

@@ -35,7 +35,7 @@ const GOOD: [(&str, &str); 6] = [
 ];
 
 /// A site with a program of these answers; each message is kept in the site's folder.
-fn site_with(centre: &Centre, changed: &[(&str, &str)]) -> Site {
+pub fn site_with(centre: &Centre, changed: &[(&str, &str)]) -> Site {
     let site = Site::new(centre, "drone-7");
     program(&site, changed);
     configure(&site, "");
@@ -54,7 +54,7 @@ pub fn configure(site: &Site, more: &str) {
     ));
 }
 
-fn program(site: &Site, changed: &[(&str, &str)]) {
+pub fn program(site: &Site, changed: &[(&str, &str)]) {
     let mut text = format!(
         "#!/bin/sh\nmessage=$(cat)\nverb=${{message#*'\"verb\":\"'}}\nverb=${{verb%%'\"'*}}\n\
          printf '%s\\n' \"$message\" >> {}/messages\n\
@@ -86,7 +86,7 @@ fn names(items: &Value) -> Vec<&str> {
     items.map(|item| item["item"].as_str().unwrap()).collect()
 }
 
-fn draft(names: &[&str]) -> Draft {
+pub fn draft(names: &[&str]) -> Draft {
     let load = |name: &&str| Load::new(name).file("thing.yaml", format!("name: {name}\n"));
     Draft::new(names.iter().map(load)).reconciler("presses")
 }
@@ -195,19 +195,6 @@ fn a_newer_bundle_follows_one_that_the_program_did_not_take() {
     // What the first one may have made is known.
     let planned = messages(&site, "plan");
     assert_eq!(planned.last().unwrap()["recorded"][0]["state"], "intent");
-}
-
-#[test]
-fn a_return_that_failed_as_well_is_not_called_one() {
-    let centre = Centre::new();
-    let site = site_with(&centre, &[]);
-    site.take(&centre.publish(&draft(&["a"])));
-    program(&site, &[("apply", "exit 1")]);
-    assert_eq!(code(&site.import(&centre.publish(&draft(&["a", "b"])))), 1);
-    let status = stdout(&site.run(&["status"]));
-    let words = "going back to bundle 1 failed as well";
-    assert!(status.contains(words), "{status}");
-    assert!(!status.contains("bundle 1 is active again"), "{status}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod conformance;
 mod cut_batches;
 mod damaged_database;
 mod definitions;
+mod failed_returns;
 mod fleet;
 mod flux;
 mod flux_charts;

@@ -12,6 +12,9 @@ use crate::server::Server;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::web::unpack_for_web;
 
+/// How `status` begins to say that nothing came of a server.
+const NOT_IMPORTED: &str = "a bundle could not be imported from";
+
 struct Web {
     folder: tempfile::TempDir,
     server: Server,
@@ -231,7 +234,7 @@ fn attack_a_server_that_keeps_breaking_off_is_named_in_status_and_reported_once(
     let (centre, web) = (Centre::new(), Web::new());
     web.publish(&centre, &Draft::hello("one"));
     let site = web.site(&centre);
-    let named = || stdout(&site.run(&["status"])).contains("a bundle could not be fetched from");
+    let named = || stdout(&site.run(&["status"])).contains(NOT_IMPORTED);
     for round in 0..4 {
         web.server.break_next_blob_after(1_000);
         assert_reports(&site.run(&["run", "--once"]), 3, &["blobs/sha256/"]);
@@ -410,7 +413,7 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
     );
     let status = stdout(&site.run(&["status"]));
     let words = [
-        "a bundle could not be fetched from",
+        NOT_IMPORTED,
         name,
         "ask the person who fills the repository",
     ];
@@ -418,7 +421,7 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
     fs::write(&blob, content).unwrap();
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
-    assert!(!stdout(&site.run(&["status"])).contains("could not be fetched"));
+    assert!(!stdout(&site.run(&["status"])).contains(NOT_IMPORTED));
 }
 
 #[test]

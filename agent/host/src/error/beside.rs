@@ -31,11 +31,11 @@ impl AgentError {
                 message,
                 ..
             } if left_alone(rule) == LEFT_ALONE => {
-                // What a reader says of this file alone.
+                // What a reader says last is of what came of the file, which is said before, and of all that runs.
                 let message = message
                     .strip_suffix(UNTOUCHED)
                     .map_or(message.as_str(), |found| {
-                        found.trim_end_matches("; ").trim_end_matches(" and ")
+                        found.rsplit_once("; ").map_or(found, |(what, _)| what)
                     });
                 format!("`{source_name}` is refused and nothing of it is kept: {message}")
             }
@@ -76,6 +76,7 @@ mod tests {
             assert_eq!(alone[1..], beside[1..], "the same way out");
         }
         for end in [
+            "; it was thrown away, the bundle is refused and what runs is untouched",
             "; it is refused and what runs is untouched",
             "; what runs is untouched",
         ] {
@@ -85,7 +86,8 @@ mod tests {
                 "{}",
                 cut.beside_others()
             );
-            assert!(cut.beside_others().contains("it is cut off"));
+            let of_file = cut.beside_others();
+            assert!(of_file.ends_with("is kept: it is cut off"), "{of_file}");
         }
         // Of these it was never said.
         let revoked = AgentError::refused("a.outhaul", "revoked", "this site is revoked");

@@ -215,16 +215,11 @@ fn not_comparable(agent: &Agent, active: u64, error: AgentError) -> Result<Atten
 fn brings_back(agent: &Agent, active: u64) -> Result<String, AgentError> {
     let takes_from = held::takes_from(agent)?;
     let waiting = runner::site_now(agent.store.read())?.waiting;
-    Ok(match waiting {
-        _ if takes_from <= active => {
-            format!("import bundle {active} again, which brings its folder back, or a newer bundle")
-        }
-        Some(waiting) => format!(
-            "bundle {active} is older than what this site has accepted, and is refused: what runs is compared again when bundle {}, which waits, is active",
-            waiting.number
+    let again = super::brought_again(active, takes_from, waiting.map(|waiting| waiting.number));
+    Ok(match active < takes_from {
+        true => format!(
+            "bundle {active} is older than what this site has accepted, and is refused: {again}"
         ),
-        None => format!(
-            "bundle {active} is older than what this site has accepted, and is refused: import bundle {takes_from}, or a newer bundle"
-        ),
+        false => again,
     })
 }

@@ -33,6 +33,7 @@ use crate::state::{
 };
 use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
+use outhaul_host::owner;
 use outhaul_pace::PullStatus;
 use outhaul_site::backup::restored::Restored;
 
@@ -270,7 +271,8 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         to_do: match (agent.check_decision(), site.worked_on()) {
             (Err(_), Some(number)) => Some(lost_settings::to_do(number)),
             _ => advice::to_do(&site, &note, &at_work),
-        },
+        }
+        .map(|to_do| owner::as_owner(&to_do, agent.state_folder.root())),
         command: matches!(at_work, AtWork::Command(_)),
         service: at_work == AtWork::Service,
         generations,
@@ -310,7 +312,7 @@ fn found(agent: &Agent, followed: Option<&StillFollowed>) -> Result<Status, Agen
         next: Vec::new(),
     };
     let has_hub = report::hub_url(agent).is_some();
-    status.next = next::steps(&status, has_hub);
+    status.next = next::steps(&status, has_hub, agent.state_folder.root());
     Ok(status)
 }
 

@@ -143,6 +143,18 @@ fn as_user(uid: u32, state: &Path, command: &str) -> String {
     )
 }
 
+/// A text with commands as root gives them for the user whose the state folder is: what root wrote there, that user could neither read nor replace.
+pub fn as_owner(text: &str, state: &Path) -> String {
+    let owner = fs::metadata(state).map_or(0, |found| found.uid());
+    match rustix::process::geteuid().is_root() && owner != 0 {
+        true => text.replace(
+            "`outhaul-agent ",
+            &format!("`{}", as_user(owner, state, "")),
+        ),
+        false => text.to_owned(),
+    }
+}
+
 /// Single files in this user's folder are another's, or closed to it.
 fn check_files(folder: &StateFolder, own: u32) -> Result<(), AgentError> {
     let gid = rustix::process::getegid().as_raw();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_host::blind::Blind;
+use outhaul_kit::durable::FileError;
 
 use super::Context;
 use crate::agent::Agent;
@@ -37,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         Ok(status) => {
             context.print(&status.text(), &status);
             if let Some(path) = place.transpose()? {
-                durable::write(path, page::html(&status).as_bytes(), MODE)?;
+                write(path, &page::html(&status))?;
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 super::say(&format!("a browser opens `file://{}`", path.display()));
             }
@@ -59,10 +60,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     }
 }
 
+/// Writes the page. An error names the page, and not the file beside it that becomes the page.
+fn write(path: &Path, page: &str) -> Result<(), FileError> {
+    durable::write(path, page.as_bytes(), MODE)
+        .map_err(|error| durable::at("write", path)(error.source))
+}
+
 /// An earlier page would go on saying how the site stood. That it cannot be written is said beside the error.
 fn say_on_page(path: &Path, error: &AgentError, is_a_site: bool) {
     let page = page::unreadable(&error.to_string(), &error.help());
-    let written = is_a_site.then(|| durable::write(path, page.as_bytes(), MODE));
+    let written = is_a_site.then(|| write(path, &page));
     let path = path.display();
     match written {
         Some(Ok(())) => super::say(&format!("`{path}` states that this site cannot be read")),

@@ -26,9 +26,8 @@ pub(super) fn enrolment(status: &Status) -> String {
     let key: String = status.key.chars().take(16).collect();
     match status.enrolment {
         EnrolmentStatus::Approved => format!("enrolment: approved, key {key}"),
-        EnrolmentStatus::Requested => format!(
-            "enrolment: requested, key {key}; `outhaul-agent export` puts the request on a stick"
-        ),
+        // How the request gets there is among the next steps.
+        EnrolmentStatus::Requested => format!("enrolment: requested, key {key}"),
         EnrolmentStatus::OtherKeyApproved => format!(
             "enrolment: ANOTHER KEY was approved under this site's name, this one has key {key}; \
              tell the centre"

@@ -3,7 +3,11 @@
 //! What comes in: how the site stands. What goes out: short instructions, the most urgent first; none when there is
 //! nothing to do. It looks at nothing else.
 
+use std::path::Path;
+
+use outhaul_host::owner;
 use outhaul_kit::console::place;
+use outhaul_kit::text::quoted;
 
 use super::Status;
 use crate::attention::AttentionKind;
@@ -12,8 +16,8 @@ use crate::intake::refusals::PastRefusal;
 use crate::machine::State;
 use crate::orders::EnrolmentStatus;
 
-/// What to do next; `has_hub`: reports are also sent over a network.
-pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
+/// What to do next at the state folder `state`; `has_hub`: reports are also sent over a network.
+pub(super) fn steps(status: &Status, has_hub: bool, state: &Path) -> Vec<String> {
     let mut next = Vec::new();
     if status.trouble.is_some() {
         next.push(
@@ -67,8 +71,9 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         .filter(|visit| visit.cut_off && !status.command)
     {
         next.push(format!(
-            "`outhaul-agent import {}` again: reading it was interrupted before anything was copied",
-            visit.place
+            "reading `{}` was interrupted before anything was copied: `outhaul-agent import {}` reads it again",
+            visit.place,
+            quoted(&visit.place)
         ));
     }
     if status.reports_waiting > 0 && !has_hub {
@@ -111,8 +116,8 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         is_new
     });
     // Scripts and the page print them as they are.
-    let named = next.iter().map(|step| place::named(step).into_owned());
-    named.collect()
+    let owned = next.iter().map(|step| owner::as_owner(step, state));
+    owned.map(|step| place::named(&step).into_owned()).collect()
 }
 
 /// What to do about the newest bundle that was refused and is newer than all that is here; without one, about what was refused last and has no

@@ -26,6 +26,29 @@ fn of_nobody() -> (Site, String) {
     (site, two.to_str().unwrap().to_owned())
 }
 
+#[test]
+fn what_status_tells_root_to_type_in_another_users_folder_is_given_as_that_user() {
+    if let Some(why) = no_other_user() {
+        return skipped(why);
+    }
+    let (site, _) = of_nobody();
+    let printed = stdout(&site.run(&["status"]));
+    let typed = format!(
+        "`sudo -u '#{NOBODY}' outhaul-agent --state {} export FOLDER`",
+        site.state().to_str().unwrap()
+    );
+    assert!(printed.contains(&typed), "{printed}");
+    assert!(!printed.contains("`outhaul-agent export"), "{printed}");
+    // A page that cannot be written is named by its own name.
+    let closed = site.folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let page = closed.join("page.html");
+    let done = as_user(&site, NOBODY, &["status", "--page", page.to_str().unwrap()]);
+    let named = format!("cannot write `{}`", page.to_str().unwrap());
+    assert_reports(&done, 3, &[&named]);
+}
+
 /// Runs the last command in backquotes with `what`, as root.
 #[track_caller]
 fn type_as_root(said: &str, what: &str) {

@@ -72,9 +72,9 @@ pub struct Imported {
     refused_first: BTreeSet<String>,
     /// Acknowledgement files written.
     pub acks: Vec<String>,
-    /// Why acknowledgements could not be written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acks_problem: Option<String>,
+    /// Why acknowledgements could not be written: of each folder, in the order of the paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub acks_problems: Vec<String>,
     /// Files that are none of the four kinds.
     pub ignored: u64,
 }
@@ -223,18 +223,18 @@ fn import_place(
     }
     // A folder of someone is read like any other, and nothing is written into it.
     if let Err(refused) = refuse_place(&folder.media) {
-        done.acks_problem = Some(refused.to_string());
+        done.acks_problems.push(refused.to_string());
         return Ok(());
     }
     match write_acks_to(hub, &folder.media, Some(&sites), now_ms) {
         Ok(written) => {
             done.acks.extend(written.files);
-            done.acks_problem = (!written.failed.is_empty()).then(|| written.failed.join("; "));
+            done.acks_problems.extend(written.failed);
         }
         // A read-only stick: the reports are in, and that is what matters.
-        Err(HubError::File(error)) => done.acks_problem = Some(error.to_string()),
+        Err(HubError::File(error)) => done.acks_problems.push(error.to_string()),
         Err(HubError::State(error @ StateError::Clock { .. })) => {
-            done.acks_problem = Some(error.to_string());
+            done.acks_problems.push(error.to_string());
         }
         Err(error) => return Err(error),
     }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, ENROLMENT_PAYLOAD_TYPE, PAYLOAD_TYPE};
+use outhaul_signer::envelope::Envelope;
+use outhaul_signer::key::SigningKey;
 use outhaul_test_kit::plain::NEW;
 use outhaul_test_kit::{Centre, Site};
 
@@ -102,6 +105,30 @@ fn each_mistake_has_its_message_and_code() {
     ] {
         let file = hub.path(name);
         fs::write(&file, content).unwrap();
+        fails(&hub, &["import", file.to_str().unwrap()], 2, &says);
+    }
+    // Envelopes are known by their type, however long the payload before it is.
+    let key = SigningKey::generate().unwrap();
+    for (payload_type, says) in [
+        (
+            ENROLMENT_PAYLOAD_TYPE,
+            ["is an enrolment request", "name it `*.request`"],
+        ),
+        (
+            PAYLOAD_TYPE,
+            ["is a file of reports", "name it `*.reports`"],
+        ),
+        (
+            ACK_PAYLOAD_TYPE,
+            [
+                "is a file of acknowledgements",
+                "`outhaul-agent import FOLDER`",
+            ],
+        ),
+    ] {
+        let envelope = Envelope::sign(payload_type, vec![b'x'; 4000], &key).to_json();
+        let file = hub.path("envelopes.txt");
+        fs::write(&file, [&envelope[..], b"\n", &envelope, b"\n"].concat()).unwrap();
         fails(&hub, &["import", file.to_str().unwrap()], 2, &says);
     }
     fails(
@@ -292,31 +319,6 @@ fn a_false_request_is_shown_rejected_and_the_site_comes_in_with_a_new_kit() {
     fs::write(&file, site.request_with("a second token")).unwrap();
     let done = hub.json(&["import", file.to_str().unwrap()]);
     assert_eq!(done["requests"][0]["result"], "registered");
-}
-
-#[test]
-fn a_stick_that_cannot_be_written_still_brings_its_reports() {
-    let hub = Hub::new();
-    let centre = Centre::new();
-    hub.init(&centre.root());
-    let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
-    fs::write(hub.path("r.request"), site.request()).unwrap();
-    hub.add(&hub.path("r.request"), &site);
-    let stick = hub.path("stick");
-    fs::create_dir_all(stick.join("reports")).unwrap();
-    fs::write(stick.join("reports/a.reports"), site.started()).unwrap();
-    // A file where the folder belongs: what even root cannot write through.
-    fs::write(stick.join("acks"), "").unwrap();
-    let output = hub.run(&["import", stick.to_str().unwrap()]);
-    assert_eq!(code(&output), 3);
-    assert!(
-        stderr(&output).contains("not acknowledged"),
-        "{}",
-        stderr(&output)
-    );
-    fs::remove_file(stick.join("acks")).unwrap();
-    hub.json(&["acks", stick.to_str().unwrap()]);
-    assert!(stick.join("acks/drone-1.acks").exists());
 }
 
 #[test]

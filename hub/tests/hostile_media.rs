@@ -75,6 +75,58 @@ fn acknowledgements_are_not_written_through_links() {
 }
 
 #[test]
+fn a_stick_that_cannot_be_written_still_brings_its_reports() {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    hub.init(&centre.root());
+    let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
+    fs::write(hub.path("r.request"), site.request()).unwrap();
+    hub.add(&hub.path("r.request"), &site);
+    let stick = hub.path("stick");
+    fs::create_dir_all(stick.join("reports")).unwrap();
+    fs::write(stick.join("reports/a.reports"), site.started()).unwrap();
+    // A file where the folder belongs: what even root cannot write through.
+    fs::write(stick.join("acks"), "").unwrap();
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    assert_eq!(code(&output), 3);
+    assert!(
+        stderr(&output).contains("not acknowledged"),
+        "{}",
+        stderr(&output)
+    );
+    fs::remove_file(stick.join("acks")).unwrap();
+    hub.json(&["acks", stick.to_str().unwrap()]);
+    assert!(stick.join("acks/drone-1.acks").exists());
+}
+
+#[test]
+fn a_stick_that_can_be_written_hides_no_problem_of_the_one_before() {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    hub.init(&centre.root());
+    let stream = centre.stream("dev", "drone");
+    let sticks = ["stick1", "stick2"].map(|name| hub.path(name));
+    for (number, stick) in sticks.iter().enumerate() {
+        let mut site = centre.site(&format!("drone-{number}"), &stream);
+        let request = hub.path(&format!("{number}.request"));
+        fs::write(&request, site.request()).unwrap();
+        hub.add(&request, &site);
+        fs::create_dir_all(stick.join("reports")).unwrap();
+        fs::write(stick.join("reports/a.reports"), site.started()).unwrap();
+    }
+    let [first, second] = sticks.each_ref().map(|stick| stick.to_str().unwrap());
+    fs::write(sticks[0].join("acks"), "").unwrap();
+    let output = hub.run(&["import", first, second]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 3, "{text}");
+    assert!(
+        text.contains("not acknowledged") && text.contains("stick1/acks"),
+        "{text}"
+    );
+    assert!(sticks[1].join("acks/drone-1.acks").exists());
+}
+
+#[test]
 fn attack_what_is_planted_for_one_site_keeps_no_other_from_its_acknowledgements() {
     let hub = Hub::new();
     let centre = Centre::new();

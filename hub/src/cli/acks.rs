@@ -6,6 +6,7 @@ use outhaul_kit::failure::FailureClass;
 use outhaul_kit::text;
 use serde_json::json;
 
+use super::import::ACKS_LATER;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::{import, time};
@@ -43,8 +44,6 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     if failed.is_empty() {
         return Ok(0);
     }
-    print::talk(
-        "help: remove what lies there and write the acknowledgements again; these sites keep their reports until then",
-    );
+    print::talk(&format!("help: {ACKS_LATER}"));
     Ok(FailureClass::Environment.code())
 }

@@ -12,7 +12,8 @@ use crate::error::HubError;
 use crate::import::{self, Imported};
 use crate::time;
 
-const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
+/// What to do about acknowledgements that are not on a stick, whatever keeps them off: a full one, one that is read-only, a planted file.
+pub(super) const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
                           `outhaul-hub acks STICK`";
 const OTHER_FILES: &str = "take the files that were refused off the stick, and bring what the site or the centre writes next";
 const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
@@ -74,7 +75,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         return Ok(1);
     }
     // The stick goes back without what lets its sites forget their reports.
-    let unwritten = done.acks_problem.iter().map(|_| 3);
+    let unwritten = (!done.acks_problems.is_empty()).then_some(3);
     Ok(done
         .refused
         .iter()
@@ -95,15 +96,19 @@ fn say_errors(done: &Imported) {
         );
         console::fail(refused.exit_code(), &text);
     }
-    if let Some(problem) = &done.acks_problem {
-        let text = format!(
-            "error: the reports are in, but not acknowledged on the stick: {problem}\nhelp: {ACKS_LATER}"
-        );
-        console::fail(3, &text);
+    if let Some(problem) = unacknowledged(done) {
+        console::fail(3, &format!("error: {problem}\nhelp: {ACKS_LATER}"));
     }
     if done.is_nothing() {
         console::fail(1, &nothing(done));
     }
+}
+
+/// That acknowledgements are missing, and why, on whichever of the sticks.
+fn unacknowledged(done: &Imported) -> Option<String> {
+    let problems = done.acks_problems.join("; ");
+    (!problems.is_empty())
+        .then(|| format!("the reports are in, but not acknowledged on the stick: {problems}"))
 }
 
 /// Why nothing was imported, and what to do.
@@ -283,10 +288,8 @@ fn text(done: &Imported) {
             "help: what was refused changed nothing; everything else was imported"
         });
     }
-    if let Some(problem) = &done.acks_problem {
-        print::talk(&format!(
-            "error: the reports are in, but not acknowledged on the stick: {problem}"
-        ));
+    if let Some(problem) = unacknowledged(done) {
+        print::talk(&format!("error: {problem}"));
         print::talk(&format!("help: {ACKS_LATER}"));
     }
     if done.is_nothing() {

@@ -1,9 +1,10 @@
 //! Files that a hub does not take, by what they are: a site's backup, a kit, acknowledgements, a slip.
 //!
 //! What comes in: an open file whose name is of none of the four kinds. What goes out: what it is, and which program takes it. It reads
-//! the first bytes only, and trusts none of them.
+//! the first bytes only, of envelopes the first line, and trusts none of them.
 
 use std::fs::File;
+use std::io::{BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use outhaul_bundle::SITE_BACKUP_MAGIC;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, ENROLMENT_PAYLOAD_TYPE, PAYLOAD_TYPE};
 use outhaul_kit::text::{self, quoted};
 use outhaul_signer::enrol;
+use outhaul_signer::envelope::{Envelope, EnvelopeLine, MAX_ENVELOPE_BYTES, next_line};
 use outhaul_signer::slip;
 
 use crate::error::HubError;
@@ -20,7 +22,7 @@ const NO_SORT: &str = "not a bundle, request, report file or bill of materials (
                        `*.cdx.json`)";
 const EXPECTED: &str =
     "expected `*.outhaul`, `*.request`, `*.reports` or `*.cdx.json`, or a folder with some";
-/// These files differ in their first bytes.
+/// Backups, slips and kits differ in their first bytes; an envelope has its type behind its payload.
 const LOOKED_AT: usize = 1024;
 
 /// What the file at `path` is, and which program takes it; `None` for one of nobody's.
@@ -43,28 +45,30 @@ fn known(path: &Path, file: &File) -> Option<(&'static str, String)> {
     if !text.starts_with('{') {
         return None;
     }
+    if text.contains(enrol::FORMAT) {
+        let how = format!("`outhaul-agent enrol {typed}` on that machine takes it");
+        return Some(("a kit, which makes a machine a site", how));
+    }
     let renamed = |ending: &str| format!("name it `*.{ending}` and import it again");
-    let kinds = [
-        (
-            enrol::FORMAT,
-            "a kit, which makes a machine a site",
-            format!("`outhaul-agent enrol {typed}` on that machine takes it"),
-        ),
-        (
-            ENROLMENT_PAYLOAD_TYPE,
-            "an enrolment request",
-            renamed("request"),
-        ),
-        (
-            ACK_PAYLOAD_TYPE,
+    match first_envelope(file)?.payload_type() {
+        ENROLMENT_PAYLOAD_TYPE => Some(("an enrolment request", renamed("request"))),
+        PAYLOAD_TYPE => Some(("a file of reports", renamed("reports"))),
+        ACK_PAYLOAD_TYPE => Some((
             "a file of acknowledgements, which a hub writes for a site",
             "the site reads it from the `acks` folder of a stick: `outhaul-agent import FOLDER`"
                 .to_owned(),
-        ),
-        (PAYLOAD_TYPE, "a file of reports", renamed("reports")),
-    ];
-    let found = kinds.into_iter().find(|(mark, ..)| text.contains(mark));
-    found.map(|(_, name, how)| (name, how))
+        )),
+        _ => None,
+    }
+}
+
+/// The envelope in the first line of a file that was not read yet.
+fn first_envelope(file: &File) -> Option<Envelope> {
+    let mut bytes = BufReader::new(file.take(MAX_ENVELOPE_BYTES as u64 + 1));
+    match next_line(&mut bytes).ok()?? {
+        EnvelopeLine::Whole(line) => Envelope::from_json(&line).ok(),
+        EnvelopeLine::TooLong => None,
+    }
 }
 
 /// Why the file at `path` is not imported, among others.

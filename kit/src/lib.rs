@@ -8,6 +8,7 @@
 pub mod belongs;
 pub mod bounds;
 pub mod carried;
+pub mod commit_id;
 #[cfg(feature = "completions")]
 pub mod completions;
 #[cfg(feature = "console")]

@@ -19,6 +19,7 @@ use outhaul_control::model::Environment;
 use outhaul_git::source::git::{self, Repository};
 use outhaul_git::source::{self, GitReference, SourceError, TreeLimits};
 use outhaul_git::source::{Cache, SourceMap};
+use outhaul_kit::commit_id::typed_commit_id;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_plane::compose::Mode;
 
@@ -279,8 +280,8 @@ impl DiffRequest {
         if let Some(repository) = self.repository() {
             return open(commit(repository.revision(url, word)?));
         }
-        if git::is_commit_id(word) {
-            return open(commit(word.to_owned()));
+        if let Some(id) = typed_commit_id(word) {
+            return open(commit(id));
         }
         match open(GitReference::Branch(word.to_owned())) {
             Err(SourceError::NoSuchReference { .. }) => open(GitReference::Tag(word.to_owned())),

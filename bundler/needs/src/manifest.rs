@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
 use outhaul_control::yaml::{self, Node, Value};
-use outhaul_git::source::git::is_commit_id;
+use outhaul_kit::commit_id::typed_commit_id;
 
 use crate::fields::{self, Kinds, Seen};
 use crate::name::parts;
@@ -414,9 +414,12 @@ fn argo_cd(source: &Node) -> Option<Revision> {
     if text(source, "chart").is_some() {
         return None;
     }
-    Some(match text(source, "targetRevision") {
+    let revision = text(source, "targetRevision");
+    if let Some(id) = revision.and_then(typed_commit_id) {
+        return Some(Revision::Commit(id, None));
+    }
+    Some(match revision {
         None | Some("HEAD") => Revision::Head,
-        Some(id) if is_commit_id(id) => Revision::Commit(id.to_owned(), None),
         Some(range) if range.contains(['*', '<', '>', '^', '~', ' ', '|']) => {
             Revision::Other(range.to_owned())
         }
@@ -427,8 +430,11 @@ fn argo_cd(source: &Node) -> Option<Revision> {
 
 fn fleet(spec: &Node) -> Revision {
     let branch = text(spec, "branch").map(str::to_owned);
-    match text(spec, "revision") {
-        Some(id) if is_commit_id(id) => Revision::Commit(id.to_owned(), branch),
+    let revision = text(spec, "revision");
+    if let Some(id) = revision.and_then(typed_commit_id) {
+        return Revision::Commit(id, branch);
+    }
+    match revision {
         Some(name) => Revision::Named(name.to_owned()),
         None => Revision::Branch(branch.unwrap_or_else(|| "master".to_owned())),
     }

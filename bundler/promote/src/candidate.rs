@@ -6,8 +6,9 @@
 
 use super::{Chain, Link, PromoteError};
 use outhaul_control::diagnostic::Diagnostics;
-use outhaul_git::source::git::{Repository, is_commit_id};
+use outhaul_git::source::git::Repository;
 use outhaul_git::source::{self, GitReference, SourceError};
+use outhaul_kit::commit_id::typed_commit_id;
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
@@ -35,8 +36,7 @@ impl Chain<'_> {
             GitReference::Branch(text.to_owned()),
             GitReference::Tag(text.to_owned()),
         ];
-        if is_commit_id(text) {
-            let id = text.to_owned();
+        if let Some(id) = typed_commit_id(text) {
             wanted = vec![GitReference::Commit { id, near }];
         }
         for reference in wanted {

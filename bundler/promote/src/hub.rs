@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::answer::{self, Question};
 use super::{Decision, clock};
 use outhaul_control::model::PromotionPolicy;
-use outhaul_git::source::git::is_commit_id;
+use outhaul_kit::commit_id::{HOW_TO_GIVE, is_commit_id};
 use outhaul_kit::console;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text::printable;
@@ -57,9 +57,7 @@ pub enum GateError {
         problem: String,
     },
     /// A commit goes into a URL and into YAML: only a full id is taken.
-    #[error(
-        "`{commit}` is not a full commit id\nhelp: give all 40 (or 64) hexadecimal digits: `git rev-parse HEAD`"
-    )]
+    #[error("`{commit}` is not a full commit id\nhelp: {HOW_TO_GIVE}")]
     NoCommit {
         /// What was given.
         commit: String,
@@ -167,7 +165,10 @@ impl HubConnection<'_> {
         commit: &str,
         rule: &GateRule,
     ) -> Result<Decision, GateError> {
-        check_commit(commit)?;
+        if !is_commit_id(commit) {
+            let commit = commit.to_owned();
+            return Err(GateError::NoCommit { commit });
+        }
         let hub = self.url.trim_end_matches('/');
         let rules = rule.rules.as_ref();
         let problem = |error: serde_json::Error| GateError::Answer {
@@ -273,6 +274,12 @@ impl HubConnection<'_> {
             let hub = hub.to_owned();
             match (status, said(text).map(|answer| answer.error)) {
                 (400, Some(problem)) => GateError::Refused { hub, problem },
+                // A hub's own words name a token for whoever reads it; what is asked here needs another one.
+                (401, Some(_)) if token.is_none() => GateError::NotAllowed {
+                    hub,
+                    problem: "it answers only with a token, and none is named".to_owned(),
+                    scopes,
+                },
                 (401 | 403, Some(problem)) => GateError::NotAllowed {
                     hub,
                     problem,
@@ -339,19 +346,6 @@ fn token() -> Result<Option<Zeroizing<String>>, GateError> {
         Some(path) => Ok(Some(read_token(Path::new(&path))?)),
         None => Ok(None),
     }
-}
-
-/// Refuses what is not the full id of a commit.
-///
-/// # Errors
-/// [`GateError::NoCommit`].
-pub fn check_commit(commit: &str) -> Result<(), GateError> {
-    if is_commit_id(commit) {
-        return Ok(());
-    }
-    Err(GateError::NoCommit {
-        commit: commit.to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub mod warnings;
 pub mod watch;
 
 pub use error::PromoteError;
-pub use hub::{GateError, GateRule, HubConnection, check_commit};
+pub use hub::{GateError, GateRule, HubConnection};
 use moved::BaseFile;
 use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};

@@ -9,7 +9,7 @@ use super::{Chain, MAX_COMMITS, PromoteError, listed};
 use outhaul_bundle::hub_api::DEFAULT_QUORUM_PERCENT;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::PromotionPolicy;
-use outhaul_git::source::git::is_commit_id;
+use outhaul_kit::commit_id::is_commit_id;
 
 impl Chain<'_> {
     /// The policy for the step from one environment to another, when one is written.

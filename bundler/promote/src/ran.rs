@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::{Evidence, SiteStatus};
-use outhaul_git::source::git::is_commit_id;
 use outhaul_git::source::{self, GitReference};
+use outhaul_kit::commit_id::is_commit_id;
 use outhaul_kit::text::printable;
 
 use super::error_text::error_chain;

@@ -14,7 +14,7 @@ use super::evidence::{self, ReportedState};
 use super::hooks::HookRun;
 use outhaul_bundle::hub_api::{Evidence, GateVerdict};
 use outhaul_control::overriding::Override;
-use outhaul_git::source::git::is_commit_id;
+use outhaul_kit::commit_id::is_commit_id;
 use outhaul_kit::text::printable;
 
 const POLICIES: &str = "Outhaul-Policies";

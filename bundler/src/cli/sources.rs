@@ -1,14 +1,14 @@
-//! What every subcommand that reads repositories understands: the local folders of repositories, and the cache.
+//! What every subcommand that reads repositories understands: the local folders of repositories, the cache, and commits of local copies.
 //!
-//! What comes in: `--source URL=DIR`, `--allow-host HOST` and `--cache DIR`. What goes out: a [`SourceMap`] and a [`Cache`],
-//! or a usage error. It opens nothing.
+//! What comes in: `--source URL=DIR`, `--allow-host HOST` and `--cache DIR`, and what was typed as a commit. What goes out: a [`SourceMap`]
+//! and a [`Cache`], a commit's id in lower case, or a usage error. It looks at where folders lie, and opens no repository.
 
 use std::path::PathBuf;
 
 use super::failure::{self, Failure};
 use outhaul_git::source::SourceError;
-use outhaul_git::source::git::is_commit_id;
 use outhaul_git::source::{Cache, SourceMap};
+use outhaul_kit::commit_id;
 
 /// The local folders of repositories.
 #[derive(Debug, clap::Args)]
@@ -49,15 +49,9 @@ impl SourceArgs {
     }
 }
 
-/// A commit that is recorded as it is given, such as that of a local copy: anything else would be on record as one.
+/// A commit that is recorded without being looked for, such as that of a local copy: anything else would be on record as one.
 pub(super) fn commit_id(text: &str) -> Result<String, String> {
-    match is_commit_id(text) {
-        true => Ok(text.to_owned()),
-        false => Err(
-            "give the full id, all 40 (or 64) hexadecimal digits: `git rev-parse HEAD` prints it"
-                .to_owned(),
-        ),
-    }
+    commit_id::typed_commit_id(text).ok_or_else(|| commit_id::HOW_TO_GIVE.to_owned())
 }
 
 #[cfg(test)]
@@ -70,7 +64,13 @@ mod tests {
             commit_id(text).unwrap_err();
         }
         for digits in [40, 64] {
-            assert_eq!(commit_id(&"a".repeat(digits)).unwrap().len(), digits);
+            // On record it is as git writes it.
+            for typed in ["a", "A"] {
+                assert_eq!(
+                    commit_id(&typed.repeat(digits)).unwrap(),
+                    "a".repeat(digits)
+                );
+            }
         }
     }
 }

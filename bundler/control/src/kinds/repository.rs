@@ -12,6 +12,7 @@ use super::KALYPSO;
 use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
 use super::shape::{KindSchema, LABELS, any_text, kind, may, must, object, pattern, place_fields};
+use outhaul_kit::commit_id::is_commit_id;
 
 /// The label by which an `Environment` names the one before it in the promotion chain.
 pub const AFTER_LABEL: &str = "outhaul.dev/after";
@@ -167,10 +168,4 @@ fn place(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<Repository
         branch_at: branch.location,
         path: path.map_or_else(|| ".".into(), |path| path.value),
     })
-}
-
-/// Whether `text` is the full id of a commit, as git writes it: the pattern of the schema.
-fn is_commit_id(text: &str) -> bool {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    matches!(text.len(), 40 | 64) && text.bytes().all(is_digit)
 }

@@ -71,11 +71,6 @@ impl GitReference {
     }
 }
 
-/// Whether `text` is the full id of a commit.
-pub fn is_commit_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
 /// Brings `reference` of `remote` into the bare repository `folder`, and says which commit it is. A
 /// commit that is there already needs no network.
 pub(super) fn fetch(

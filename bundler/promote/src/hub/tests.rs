@@ -42,6 +42,17 @@ fn a_token_of_another_scope_is_a_mistake_that_names_the_scopes() {
         )) && text.contains("--scope record --scope check"),
         "{text}"
     );
+    // One command is named, with the scopes of this question.
+    let anonymous = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 67\r\nConnection: close\r\n\r\n{\"error\": \"`outhaul-hub token create NAME --scope read` makes one\"}";
+    let error = ask(&hub(anonymous));
+    assert_eq!(error.class(), FailureClass::Usage);
+    let text = error.to_string();
+    assert!(
+        text.contains("it answers only with a token, and none is named")
+            && text.matches("token create").count() == 1
+            && text.contains("--scope record --scope check"),
+        "{text}"
+    );
     // What is no hub's refusal may be a proxy's: that is looked at where it runs.
     let page = "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n";
     assert_eq!(ask(&hub(page)).class(), FailureClass::Environment);

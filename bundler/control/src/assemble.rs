@@ -209,13 +209,16 @@ pub fn not_beside(policy: &str) -> String {
     format!("{policy} does not lie beside the environments: it has no effect")
 }
 
+/// The same about `policy` on the branch of an environment.
+pub fn of_an_environment(policy: &str) -> String {
+    format!("{policy} is an environment's own: it has no effect")
+}
+
 /// An environment must not be able to loosen the rule that lets it be entered. Those that count are not read as objects of one.
 fn misplaced(name: &str, location: &Location, by: &ObjectOrigin) -> Diagnostic {
     let policy = format!("promotion policy `{name}`");
     let message = match by {
-        ObjectOrigin::Environment => {
-            format!("{policy} is an environment's own: it has no effect")
-        }
+        ObjectOrigin::Environment => of_an_environment(&policy),
         ObjectOrigin::Base | ObjectOrigin::Registration { .. } => not_beside(&policy),
     };
     Diagnostic::warning(MISPLACED_POLICY, message).at(location).help("move it to `.environments/` on the control plane's main branch, beside the environments")

@@ -13,6 +13,9 @@ pub mod schema;
 pub mod selector;
 pub mod yaml;
 
-pub use assemble::{FoundObject, MISPLACED_POLICY, ObjectOrigin, RawObjects, assemble, not_beside};
+pub use assemble::{
+    FoundObject, MISPLACED_POLICY, ObjectOrigin, RawObjects, assemble, not_beside,
+    of_an_environment,
+};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use model::ControlPlane;

@@ -6,6 +6,7 @@
 //! anything of a later environment is shipped. A closed gate, a commit that breaks the environment, a moved
 //! branch or anything unreadable changes nothing. It does not decide: the hub does.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -82,6 +83,8 @@ pub struct Chain<'a> {
     order: PromotionOrder,
     /// The branch that lists them.
     opened: OpenedSource,
+    /// What was found on branches of environments, by repository and commit.
+    policies_beside: RefCell<BTreeMap<(String, String), Diagnostics>>,
 }
 
 impl<'a> Chain<'a> {
@@ -132,6 +135,7 @@ impl<'a> Chain<'a> {
             policies,
             order,
             opened,
+            policies_beside: RefCell::default(),
         })
     }
 
@@ -313,10 +317,11 @@ impl Link {
     /// # Errors
     /// [`PromoteError`]; the branch is then as it was.
     pub fn advance(&self, commit: &str, message: &str) -> Result<String, PromoteError> {
-        let text =
-            with_commit(&self.file, &self.base, commit).ok_or_else(|| PromoteError::Shape {
+        let text = moved::with_commit(&self.file, &self.base, commit).ok_or_else(|| {
+            PromoteError::Shape {
                 file: self.file.name.clone(),
-            })?;
+            }
+        })?;
         let files = BTreeMap::from([(self.path.clone(), text.into_bytes())]);
         let branch = &self.environment.control_plane.branch;
         let edit = Edit {
@@ -354,7 +359,8 @@ fn open(
     }
 }
 
-/// The local folders of repositories when an environment's own branch in `repository` is read: one in the control plane's folder, too.
+/// `sources`, and the folder of the control plane at `url`, where it is one, as the local copy of `repository`, in which an environment's own
+/// branch lies; a copy that is named for that repository stays.
 fn sources_beside(url: &str, sources: &SourceMap, repository: &str) -> SourceMap {
     let mut sources = sources.clone();
     if let Some(folder) = source::local_folder(url) {
@@ -454,43 +460,6 @@ fn objects_of(
     } else {
         Ok(found)
     }
-}
-
-/// The file's text with the base's commit replaced, or added below its branch. `None` when the result
-/// would not read back as exactly that.
-fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<String> {
-    let mut text = file.text.clone();
-    if let Some(old) = &base.commit {
-        text.replace_range(old.location.span.clone(), commit);
-    } else {
-        let at = base.at.repo.location.span.start;
-        let line_start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = text.get(line_start..)?;
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let end = line_start + line.find('\n').map_or(line.len(), |newline| newline + 1);
-        let newline = if text.get(..end)?.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        text.insert_str(
-            end,
-            &format!("{newline}{}commit: {commit}\n", " ".repeat(indent)),
-        );
-    }
-    let mut findings = Diagnostics::new();
-    let changed = Arc::new(SourceFile {
-        name: file.name.clone(),
-        text: text.clone(),
-    });
-    let same = |object: &Object| {
-        matches!(object, Object::BaseRepo(read) if read.name == base.name
-            && read.at.repo.value == base.at.repo.value
-            && read.commit.as_ref().is_some_and(|spanned| spanned.value == commit))
-    };
-    let before = kinds::read_file(file, &mut findings).len();
-    let after = kinds::read_file(&changed, &mut findings);
-    (!findings.has_errors() && after.len() == before && after.iter().any(same)).then_some(text)
 }
 
 /// Names with `or` between them.

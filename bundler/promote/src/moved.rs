@@ -8,13 +8,13 @@
 
 use std::sync::Arc;
 
-use outhaul_control::diagnostic::SourceFile;
-use outhaul_control::kinds::Object;
+use outhaul_control::diagnostic::{Diagnostics, SourceFile};
+use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::BaseRepo;
 use outhaul_git::source::{self, OpenedSource, RecordedCommit, SourceError};
 use outhaul_load::MAIN;
 
-use super::{NamedFile, PromoteError, objects, objects_of, with_commit};
+use super::{NamedFile, PromoteError, objects, objects_of};
 
 /// The base of an environment, and the file that has it.
 #[derive(Debug)]
@@ -50,6 +50,43 @@ impl BaseFile {
             path: path_of(&self.base),
         }
     }
+}
+
+/// The text of a base's file with the base's commit replaced, or added below its branch. `None` when the result
+/// would not read back as exactly that.
+pub(super) fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<String> {
+    let mut text = file.text.clone();
+    if let Some(old) = &base.commit {
+        text.replace_range(old.location.span.clone(), commit);
+    } else {
+        let at = base.at.repo.location.span.start;
+        let line_start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text.get(line_start..)?;
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let end = line_start + line.find('\n').map_or(line.len(), |newline| newline + 1);
+        let newline = if text.get(..end)?.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        text.insert_str(
+            end,
+            &format!("{newline}{}commit: {commit}\n", " ".repeat(indent)),
+        );
+    }
+    let mut findings = Diagnostics::new();
+    let changed = Arc::new(SourceFile {
+        name: file.name.clone(),
+        text: text.clone(),
+    });
+    let same = |object: &Object| {
+        matches!(object, Object::BaseRepo(read) if read.name == base.name
+            && read.at.repo.value == base.at.repo.value
+            && read.commit.as_ref().is_some_and(|spanned| spanned.value == commit))
+    };
+    let before = kinds::read_file(file, &mut findings).len();
+    let after = kinds::read_file(&changed, &mut findings);
+    (!findings.has_errors() && after.len() == before && after.iter().any(same)).then_some(text)
 }
 
 /// The path that a base has in its repository, in one spelling.

@@ -180,6 +180,7 @@ pub(super) fn contradictions(policies: &[PromotionPolicy]) -> Result<(), Promote
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::sync::Arc;
 
     use super::*;
@@ -243,6 +244,7 @@ mod tests {
             environments,
             policies,
             opened: source::open_plain(folder.path(), "", None).unwrap(),
+            policies_beside: RefCell::default(),
         };
         let found = chain.policy("lab", "stage").unwrap();
         assert_eq!(

@@ -2,8 +2,9 @@
 //!
 //! What comes in: where a control plane is. What goes out: a finding, at its place, for each environment that is
 //! named and not listed, for each circle, for environments that share one branch, for two policies for one
-//! step, for policies that lie where none is read, and for each part of the sites that a gate names and its environment does not have. Of a
-//! list that cannot be read, whoever loads the environment reports it; here it gives findings about links and double names alone.
+//! step, for policies that lie where none is read or that do not read, and for each part of the sites that a gate names and its environment does
+//! not have. Of a list that cannot be read, whoever loads the environment reports the rest; here it gives findings about links, double names and
+//! policies alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,9 +53,14 @@ impl<'a> WrittenChain<'a> {
     pub fn problems(&self) -> Diagnostics {
         let mut findings = match &self.listed {
             Ok((environments, policies)) => of(environments, policies),
-            // What does not read is reported by whoever loads the list.
+            // What else does not read is reported by whoever loads the list: of the file of another environment as a warning. A promotion
+            // policy is nobody's alone: without it nothing is promoted.
             Err(PromoteError::Findings(found)) => {
-                let own = |one: &&Diagnostic| [TWICE, LINK].contains(&one.code);
+                let of_policy = |one: &Diagnostic| {
+                    let file = one.location.as_ref().map(|at| &at.file);
+                    file.is_some_and(|file| unread_policies::written(&file.text).is_some())
+                };
+                let own = |one: &&Diagnostic| [TWICE, LINK].contains(&one.code) || of_policy(one);
                 found.iter().filter(own).cloned().collect()
             }
             Err(_) => Diagnostics::new(),
@@ -67,10 +73,14 @@ impl<'a> WrittenChain<'a> {
             ),
             Err(_) => Ok(Diagnostics::new()),
         };
-        for found in [on_list, on_its_own] {
+        let own = format!("the branch of environment `{}`", self.request.environment);
+        for (branch, found) in [
+            ("the branch that lists the environments", on_list),
+            (own.as_str(), on_its_own),
+        ] {
             match found {
                 Ok(found) => findings.append(found),
-                Err(error) => findings.push(unread_policies::not_looked_at(&error)),
+                Err(error) => findings.push(unread_policies::not_looked_at(branch, &error)),
             }
         }
         findings

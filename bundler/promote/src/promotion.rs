@@ -178,8 +178,10 @@ impl Chain<'_> {
                 from: from.to_owned(),
             });
         }
-        self.refuse_policies_on(&link, from.as_deref())?;
-        let commit = self.candidate(&asked, &link, from.as_deref())?;
+        let before = from.as_deref().filter(|from| *from != to);
+        let before = before.map(|from| self.link(from)).transpose()?;
+        self.refuse_policies_on(&link, before.as_ref())?;
+        let commit = self.candidate(&asked, &link, before.as_ref())?;
         let policy = from.as_deref().and_then(|from| self.policy(from, to));
         let hooks = policy.map(|policy| HookStep {
             policy,
@@ -404,12 +406,12 @@ impl Chain<'_> {
         &self,
         asked: &Promotion<'_>,
         link: &Link,
-        from: Option<&str>,
+        before: Option<&Link>,
     ) -> Result<String, PromoteError> {
-        match (asked.commit, from) {
+        match (asked.commit, before) {
             (Some(commit), _) => self.resolve(link, commit),
             (None, None) => self.newest(link),
-            (None, Some(from)) => self.resolve(link, self.link(from)?.pinned()?),
+            (None, Some(before)) => self.resolve(link, before.pinned()?),
         }
     }
 }

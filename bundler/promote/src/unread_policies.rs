@@ -14,7 +14,7 @@ use super::{Chain, ENVIRONMENTS, Link, PromoteError, open_environment, refuse};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::PromotionPolicy;
-use outhaul_control::{MISPLACED_POLICY, not_beside};
+use outhaul_control::{MISPLACED_POLICY, not_beside, of_an_environment};
 use outhaul_git::source::ignore::Ignore;
 use outhaul_git::source::{OpenedSource, SourceError, TreeLimits};
 
@@ -73,19 +73,18 @@ fn is_listed(path: &str) -> bool {
 }
 
 impl Chain<'_> {
-    /// Refuses a step while a promotion policy lies on the branch of the environment that is moved, or on that of the one before it, which is
-    /// looked for there.
+    /// Refuses a step while a promotion policy lies on the branch of the environment that is moved, or on that of the one `before` it.
     ///
     /// # Errors
     /// [`PromoteError::Findings`] with each such policy, or that a branch cannot be read.
     pub(super) fn refuse_policies_on(
         &self,
         link: &Link,
-        from: Option<&str>,
+        before: Option<&Link>,
     ) -> Result<(), PromoteError> {
         let mut findings = self.policies_on(&link.opened)?;
-        if let Some(from) = from.filter(|from| *from != link.environment.name) {
-            findings.append(self.policies_on(&self.link(from)?.opened)?);
+        if let Some(before) = before {
+            findings.append(self.policies_on(&before.opened)?);
         }
         refuse(findings)
     }
@@ -114,9 +113,17 @@ impl Chain<'_> {
     }
 
     /// An error for each promotion policy on the branch of an environment; none where that branch is the one that lists the environments,
-    /// which was looked at.
-    pub(super) fn policies_on(&self, opened: &OpenedSource) -> Result<Diagnostics, PromoteError> {
-        beside(&self.opened, &self.policies, opened)
+    /// which was looked at. An environment is the later one of a step and the earlier one of another: what was found on its branch at a
+    /// commit is remembered.
+    fn policies_on(&self, opened: &OpenedSource) -> Result<Diagnostics, PromoteError> {
+        // The name of a file has the repository; the commit is written out in it in part.
+        let key = (opened.file_name(""), opened.commit.clone());
+        if let Some(known) = self.policies_beside.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let found = beside(&self.opened, &self.policies, opened)?;
+        self.policies_beside.borrow_mut().insert(key, found.clone());
+        Ok(found)
     }
 }
 
@@ -133,14 +140,16 @@ pub(super) fn beside(
     }
 }
 
-/// That nobody can say whether policies lie where none is read.
-pub(super) fn not_looked_at(error: &PromoteError) -> Diagnostic {
+/// That nobody can say whether policies lie on `branch`, in words, where none is read.
+pub(super) fn not_looked_at(branch: &str, error: &PromoteError) -> Diagnostic {
     let message = format!(
         "whether promotion policies lie where none is read is not known: {}",
         error_chain(error)
     );
     Diagnostic::error(MISPLACED_POLICY, message)
-        .help("see that each file of the branch that lists the environments can be read; one outside `.environments/` can be listed in `.sourceignore`")
+        .help(format!(
+            "see that each file of {branch} can be read; one outside `{ENVIRONMENTS}/` can be listed in `.sourceignore`"
+        ))
 }
 
 /// An error for each promotion policy of the branch that is not read.
@@ -214,7 +223,7 @@ fn in_file(file: &Arc<SourceFile>, reason: Reason, findings: &mut Diagnostics) {
 }
 
 /// Where a document of a file that does not read is a promotion policy by its own line.
-fn written(text: &str) -> Option<usize> {
+pub(super) fn written(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let Some((key, value)) = line.split_once(':') else {
@@ -248,7 +257,7 @@ fn finding(what: &str, at: &Location, reason: Reason) -> Diagnostic {
                 .to_owned(),
         ),
         Reason::Branch => (
-            format!("{what} is an environment's own: it has no effect"),
+            of_an_environment(what),
             format!(
                 "move it to `{ENVIRONMENTS}/` on the control plane's main branch, beside the environments, or remove it from the branch of the \
                  environment"

@@ -350,7 +350,7 @@ fn step(
                 direction => refuse(direction, &link, &pinned)?,
             }
         }
-        chain.refuse_policies_on(&link, Some(from))?;
+        chain.refuse_policies_on(&link, Some(&before))?;
         let closed = |decision: &Decision| closed(decision, unrecorded.as_deref());
         let ask = |from: &str| -> Result<Decision, PromoteError> {
             Ok(hub.ask(from, &pinned, &GateRule::of(policy))?)

@@ -77,6 +77,15 @@ fn attack_a_policy_with_a_mistyped_environment_does_not_leave_the_step_to_the_de
 }
 
 #[test]
+fn a_policy_that_does_not_read_is_an_error_of_check_as_it_refuses_each_promotion() {
+    let broken = policy("dev", "stage").replace("to: stage", "two: stage");
+    let made = changed(".environments/careful.yaml", &broken);
+    let says = "unknown field `two`";
+    refused(&made, says);
+    assert_eq!(checked(&made, says), 1);
+}
+
+#[test]
 fn attack_a_policy_in_another_place_does_not_leave_the_step_to_the_default_rules() {
     let elsewhere = "`careful` does not lie beside the environments: it has no effect";
     for file in [

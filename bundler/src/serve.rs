@@ -17,11 +17,12 @@ use outhaul_signer::key::KeyError;
 
 use outhaul_git::source::SourceError;
 use outhaul_git::source::{Cache, SourceMap};
-use outhaul_load::scheduler::{NotAScheduler, Schedulers};
+use outhaul_load::program::NotPrograms;
+use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin, OutputRefused};
 use outhaul_plane::render::MemoryCache;
 use outhaul_promote::HubConnection;
-use outhaul_promote::hooks::{HookPrograms, NotAHook};
+use outhaul_promote::hooks::HookPrograms;
 use outhaul_promote::watch::{self, Pass, StepEvent, StepOutcome, Watch};
 
 mod config;
@@ -98,10 +99,10 @@ pub enum ServeError {
     Place(#[from] OutputRefused),
     /// What chooses for policies cannot be used.
     #[error("`schedulers` cannot be used")]
-    Scheduler(#[from] NotAScheduler),
+    Scheduler(#[source] NotPrograms),
     /// What promotion policies name as hooks cannot be used.
     #[error("`hooks` of `[promote]` cannot be used")]
-    Hook(#[from] NotAHook),
+    Hook(#[source] NotPrograms),
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -120,6 +121,13 @@ impl Classified for ServeError {
         match self {
             Self::File(_) | Self::System { .. } | Self::Locked { .. } => FailureClass::Environment,
             _ => FailureClass::Usage,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Scheduler(error) | Self::Hook(error) => error.help(),
+            _ => None,
         }
     }
 }
@@ -196,13 +204,13 @@ impl Service {
                 sources
             },
             cache: Cache::at(config.cache()),
-            schedulers: Schedulers::parse(&config.schedulers)?,
+            schedulers: Schedulers::parse(&config.schedulers).map_err(ServeError::Scheduler)?,
         };
         let hooks = config
             .promote
             .as_ref()
             .map_or(&[][..], |chain| &chain.hooks);
-        let hooks = HookPrograms::parse(hooks)?;
+        let hooks = HookPrograms::parse(hooks).map_err(ServeError::Hook)?;
         for folder in [config.state.clone(), config.cache()] {
             outhaul_load::refuse_output(&request, &folder)?;
         }
@@ -332,7 +340,6 @@ impl Service {
         let Some(chain) = &self.config.promote else {
             return false;
         };
-        let (has_hub, has_first) = (chain.hub.is_some(), chain.first.is_some());
         let pass = watch::pass(&Watch {
             control_plane: &self.config.control_plane,
             sources: self.request.sources.clone(),
@@ -355,11 +362,9 @@ impl Service {
         };
         self.said.remove(CHAIN);
         if events.is_empty() {
-            let missing = match (has_hub, has_first) {
-                (true, false) => {
-                    "`.environments/` has no PromotionPolicy, and `[promote]` no `first`"
-                }
-                _ => "`[promote]` has neither `hub` nor `first`",
+            let missing = match &chain.hub {
+                Some(_) => "`.environments/` has no PromotionPolicy, and `[promote]` no `first`",
+                None => "`[promote]` has neither `hub` nor `first`",
             };
             notes.push(format!("there is nothing to promote: {missing}"));
         }

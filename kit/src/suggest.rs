@@ -20,6 +20,14 @@ pub fn did_you_mean<S: AsRef<str>>(word: &str, known: &[S]) -> String {
     format!("known: {}{more}", names.join(", "))
 }
 
+/// A help text of this module as a sentence, before another one.
+pub fn as_sentence(help: &str) -> String {
+    match help.ends_with('?') {
+        true => help.to_owned(),
+        false => format!("{help}."),
+    }
+}
+
 /// The one of `known` that a person most likely meant, when one is near enough.
 pub fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str> {
     let allowed = (word.chars().count() / 3).clamp(1, 4);
@@ -49,6 +57,11 @@ mod tests {
         assert_eq!(
             did_you_mean("labels", &known),
             "known: `repo`, `branch`, `path`"
+        );
+        let sentences = ["repoo", "labels"].map(|word| as_sentence(&did_you_mean(word, &known)));
+        assert_eq!(
+            sentences,
+            ["did you mean `repo`?", "known: `repo`, `branch`, `path`."]
         );
     }
 }

@@ -1,7 +1,9 @@
-//! Local copies of repositories that nothing names: a URL that was misspelt is fetched from its server then, in silence.
+//! What a command line names and nothing uses: local copies of repositories, and programs of scanners. A URL that was misspelt is fetched
+//! from its server then, and nothing is scanned, in silence.
 //!
-//! What comes in: a platform that was made, and URLs that the command line names besides. What goes out: each `--source` that had no
-//! effect, and that neither the control plane, nor what is rendered, nor a workload's manifests name. It opens nothing that was not open.
+//! What comes in: a platform that was made, and URLs and programs that the command line names besides. What goes out: each `--source` that
+//! had no effect, and that neither the control plane, nor what is rendered, nor a workload's manifests name; each `--scanner` that no
+//! delivery policy names. It opens nothing that was not open, and runs no program.
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
@@ -23,8 +25,6 @@ pub fn scanners(plane: &ControlPlane, given: &Programs) -> Vec<String> {
         .values()
         .filter_map(|policy| policy.scan.as_deref());
     let wanted: Vec<&str> = wanted.collect();
-    let mut unused = given.names();
-    unused.retain(|name| !wanted.contains(name));
     let note = |name: &str| {
         let why = match nearest(name, &wanted) {
             Some(near) => format!("no delivery policy names it; did you mean `{near}`?"),
@@ -32,7 +32,7 @@ pub fn scanners(plane: &ControlPlane, given: &Programs) -> Vec<String> {
         };
         format!("scanner `{name}` has a program and scans nothing: {why}")
     };
-    unused.into_iter().map(note).collect()
+    given.unused(&wanted).into_iter().map(note).collect()
 }
 
 /// What of the mappings of `platform` has no effect; nothing where a workload's repository could not be read, which may name more, or a URL

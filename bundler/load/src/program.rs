@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::program::{self, Limits};
 pub use outhaul_kit::program::{ProgramFault, last_line, shown};
 
@@ -22,10 +23,10 @@ pub struct Programs(BTreeMap<String, PathBuf>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPrograms {
     /// One is not of the form `NAME=PROGRAM`.
-    #[error("`{0}` does not name a program\nhelp: write `NAME=PROGRAM`")]
+    #[error("`{0}` does not name a program")]
     Form(String),
     /// Two are for one name.
-    #[error("`{name}` has two programs, `{first}` and `{second}`\nhelp: give each name once")]
+    #[error("`{name}` has two programs, `{first}` and `{second}`")]
     Twice {
         /// The name.
         name: String,
@@ -34,6 +35,20 @@ pub enum NotPrograms {
         /// The other one.
         second: String,
     },
+}
+
+impl Classified for NotPrograms {
+    fn class(&self) -> FailureClass {
+        FailureClass::Usage
+    }
+
+    fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::Form(_) => "write `NAME=PROGRAM`",
+            Self::Twice { .. } => "give each name once",
+        };
+        Some(help.to_owned())
+    }
 }
 
 impl Programs {
@@ -68,6 +83,13 @@ impl Programs {
     /// The names.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
+    }
+
+    /// The names that are none of `known`: their programs are never run.
+    pub fn unused(&self, known: &[&str]) -> Vec<&str> {
+        let mut names = self.names();
+        names.retain(|name| !known.contains(name));
+        names
     }
 
     /// Whether no program is named.

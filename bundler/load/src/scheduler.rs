@@ -31,17 +31,12 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedulers(Programs);
 
-/// What was given is not a `NAME=PROGRAM`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
-pub struct NotAScheduler(#[from] NotPrograms);
-
 impl Schedulers {
     /// From texts of the form `NAME=PROGRAM`.
     ///
     /// # Errors
-    /// [`NotAScheduler`] for the first that is not of this form, or names one again.
-    pub fn parse(given: &[String]) -> Result<Self, NotAScheduler> {
+    /// [`NotPrograms`] for the first that is not of this form, or names one again.
+    pub fn parse(given: &[String]) -> Result<Self, NotPrograms> {
         Ok(Self(Programs::parse(given)?))
     }
 

@@ -89,8 +89,8 @@ pub enum PromoteError {
     /// The program of a hook could not be started.
     #[error(
         "hook `{hook}` was not run: `{program}`: {problem}; `{environment}` stays where it is\nhelp: correct `--hook {hook}=PROGRAM` (`hooks` in \
-         the `[promote]` section of the service's configuration), or have the program there and executable, and promote again; nothing was put on \
-         record"
+         the `[promote]` section of the service's configuration), or have the program there and executable, and promote again; no outcome of this \
+         hook was put on record"
     )]
     HookNotStarted {
         /// The environment that was to be moved.
@@ -104,7 +104,7 @@ pub enum PromoteError {
     },
     /// Programs for hooks that no policy has.
     #[error(
-        "no promotion policy has a hook of a name that a program was given for: {hooks}; `{environment}` stays where it is\nhelp: {near}; leave out \
+        "no promotion policy has a hook of a name that a program was given for: {hooks}; `{environment}` stays where it is\nhelp: {near} Leave out \
          `--hook` for what is no hook; nothing was changed"
     )]
     HookUnused {
@@ -112,7 +112,7 @@ pub enum PromoteError {
         environment: String,
         /// The names.
         hooks: String,
-        /// The name that may be meant.
+        /// The name that may be meant, as a sentence.
         near: String,
     },
     /// The outcome of a hook that is a check of the policy is not on record at the hub.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::hooks::{HookPrograms, HookStep};
 use super::{Chain, PromoteError};
 use outhaul_control::model::PromotionPolicy;
-use outhaul_kit::suggest::did_you_mean;
+use outhaul_kit::suggest::{as_sentence, did_you_mean};
 
 impl Chain<'_> {
     /// Refuses programs for hooks that no policy has. Where the step lacks a program for one of its own, that is what is said: the name that
@@ -21,7 +21,8 @@ impl Chain<'_> {
         (to, programs): (&str, &HookPrograms),
         step: Option<&HookStep<'_>>,
     ) -> Result<(), PromoteError> {
-        let unused = unused(&self.policies, programs);
+        let known = names(&self.policies);
+        let unused = programs.unused(&known);
         let Some(first) = unused.first() else {
             return Ok(());
         };
@@ -30,7 +31,7 @@ impl Chain<'_> {
         Err(PromoteError::HookUnused {
             environment: to.to_owned(),
             hooks: named.join(", "),
-            near: near(first, &names(&self.policies)),
+            near: as_sentence(&near(first, &known)),
         })
     }
 
@@ -51,7 +52,7 @@ impl Chain<'_> {
 /// A note for each program for a hook that no policy has.
 pub(super) fn notes(policies: &[PromotionPolicy], programs: &HookPrograms) -> Vec<String> {
     let known = names(policies);
-    let unused = unused(policies, programs).into_iter();
+    let unused = programs.unused(&known).into_iter();
     unused
         .map(|name| {
             let near = near(name, &known);
@@ -67,13 +68,6 @@ fn near(name: &str, known: &[&str]) -> String {
         true => "no policy has any hook".to_owned(),
         false => did_you_mean(name, known),
     }
-}
-
-fn unused<'h>(policies: &[PromotionPolicy], programs: &'h HookPrograms) -> Vec<&'h str> {
-    let known = names(policies);
-    let mut given = programs.names();
-    given.retain(|name| !known.contains(name));
-    given
 }
 
 /// The names of the hooks of these policies, sorted, each once.

@@ -56,17 +56,12 @@ struct LastRun {
     is_stated: bool,
 }
 
-/// What was given is not a `NAME=PROGRAM`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
-pub struct NotAHook(#[from] NotPrograms);
-
 impl HookPrograms {
     /// From texts of the form `NAME=PROGRAM`.
     ///
     /// # Errors
-    /// [`NotAHook`] for the first that is not of this form, or has the name of an earlier one.
-    pub fn parse(given: &[String]) -> Result<Self, NotAHook> {
+    /// [`NotPrograms`] for the first that is not of this form, or has the name of an earlier one.
+    pub fn parse(given: &[String]) -> Result<Self, NotPrograms> {
         let programs = Programs::parse(given)?;
         Ok(Self {
             programs,
@@ -77,6 +72,11 @@ impl HookPrograms {
     /// The names of the hooks that programs were given for.
     pub(super) fn names(&self) -> Vec<&str> {
         self.programs.names()
+    }
+
+    /// Those of them that are none of `known`.
+    pub(super) fn unused(&self, known: &[&str]) -> Vec<&str> {
+        self.programs.unused(known)
     }
 }
 

@@ -124,8 +124,7 @@ impl Args {
         if self.estimate {
             return self.estimate(registries);
         }
-        let scanners = Programs::parse(&self.scanners)
-            .map_err(|error| Failure::new(failure::USAGE, &error))?;
+        let scanners = Programs::parse(&self.scanners).map_err(|error| Failure::of(&error))?;
         let agent = AgentPrograms::of(&self.agent).map_err(|error| {
             Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
         })?;

@@ -144,8 +144,7 @@ impl Args {
             base_commits: self.base_commit.clone(),
             sources,
             cache,
-            schedulers: Schedulers::parse(&self.schedulers)
-                .map_err(|error| Failure::new(failure::USAGE, &error))?,
+            schedulers: Schedulers::parse(&self.schedulers).map_err(|error| Failure::of(&error))?,
             mode: Mode {
                 compat: self.compat,
             },

@@ -110,8 +110,7 @@ impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
         let (sources, cache) = self.sources.parse()?;
-        let hooks = HookPrograms::parse(&self.hooks)
-            .map_err(|error| Failure::new(failure::USAGE, &error))?;
+        let hooks = HookPrograms::parse(&self.hooks).map_err(|error| Failure::of(&error))?;
         if self.watch {
             return self.follow(sources, &cache, hooks);
         }
@@ -179,8 +178,8 @@ impl Args {
             let mut moved = false;
             let mut code = 0;
             match watch::pass(&watch) {
-                Ok(events) => {
-                    let announcement = announced.announce(events).ok_or_else(|| {
+                Ok(pass) => {
+                    let announcement = announced.announce(pass).ok_or_else(|| {
                         Failure::say(failure::USAGE, "there is nothing to follow").help(match self.hub {
                             Some(_) => "`.environments/` has no PromotionPolicy: write one for each step, or give `--first NAME`",
                             None => "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",

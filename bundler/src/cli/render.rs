@@ -134,8 +134,7 @@ impl InputArgs {
             from,
             sources,
             cache,
-            schedulers: Schedulers::parse(&self.schedulers)
-                .map_err(|error| Failure::new(failure::USAGE, &error))?,
+            schedulers: Schedulers::parse(&self.schedulers).map_err(|error| Failure::of(&error))?,
         })
     }
 

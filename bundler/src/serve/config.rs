@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::ServeError;
 use outhaul_control::model::EXPIRES_DAYS;
 use outhaul_http::Authority;
+use outhaul_kit::failure::Classified as _;
 use outhaul_kit::text::chain;
 use outhaul_load::program::Programs;
 use outhaul_registry::RegistryHosts;
@@ -157,8 +158,10 @@ fn hub<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
 
 fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Programs, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
-    Programs::parse(&texts)
-        .map_err(|error| serde::de::Error::custom(error.to_string().replace("\nhelp: ", "; ")))
+    Programs::parse(&texts).map_err(|error| {
+        let help = error.help().unwrap_or_default();
+        serde::de::Error::custom(format!("{error}; {help}"))
+    })
 }
 
 fn mirrors<'de, D: Deserializer<'de>>(from: D) -> Result<RegistryHosts, D::Error> {

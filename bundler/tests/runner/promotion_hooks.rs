@@ -147,7 +147,7 @@ fn a_program_for_no_hook_of_the_step_is_not_left_out_in_silence() {
     let (_, _, err) = made.ends(2, &command);
     for part in [
         "no promotion policy has a hook of a name that a program was given for: `smoek`; `stage` stays where it is",
-        "help: did you mean `smoke`?",
+        "help: did you mean `smoke`? Leave out `--hook` for what is no hook",
     ] {
         assert!(err.contains(part), "`{part}` is not in:\n{err}");
     }
@@ -182,7 +182,7 @@ fn a_hook_whose_program_is_not_there_is_named_with_it() {
     for part in [
         "hook `smoke` was not run: `/nonexist`: it cannot be started: No such file",
         "`stage` stays where it is",
-        "nothing was put on record",
+        "no outcome of this hook was put on record",
     ] {
         assert!(err.contains(part), "`{part}` is not in:\n{err}");
     }

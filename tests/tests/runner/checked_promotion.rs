@@ -176,3 +176,29 @@ fn a_check_that_a_hook_of_the_step_states_opens_the_gate_and_is_on_record() {
     assert_eq!(made.scans(), 1);
     assert_eq!((made.stage(), made.outcomes()), (stage, outcomes));
 }
+
+#[test]
+fn where_a_later_hook_cannot_be_started_the_outcome_of_an_earlier_one_is_on_record() {
+    let made = Centre::new();
+    made.fixture.on_branch(PLANE, "main", |folder| {
+        let policy = format!("{POLICY}      - {{name: smoke}}\n");
+        fs::write(folder.join(".environments/policy.yaml"), policy).unwrap();
+    });
+    let stage = made.stage();
+    let centre = made.token("centre", &["record", "check"]);
+    made.scanner(0);
+    let smoke = ["--hook", "smoke=/nonexist"];
+    let seen = made.to_stage(2, &centre, &smoke).stderr;
+    for words in [
+        "hook `smoke` was not run",
+        "no outcome of this hook was put on record",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    let listed = made.outcomes();
+    assert!(
+        listed.contains("scan") && listed.contains("passed") && !listed.contains("smoke"),
+        "{listed}"
+    );
+    assert_eq!(made.stage(), stage);
+}

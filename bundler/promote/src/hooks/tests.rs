@@ -139,7 +139,7 @@ fn a_hook_that_cannot_be_started_is_no_failed_check() {
     let text = error.to_string();
     assert!(
         text.starts_with("hook `scan` was not run: `/nonexist`: it cannot be started")
-            && text.contains("nothing was put on record")
+            && text.contains("no outcome of this hook was put on record")
             && !text.contains("token"),
         "{text}"
     );

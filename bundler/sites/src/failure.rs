@@ -31,7 +31,7 @@ impl Classified for SiteError {
         match self {
             Self::Fleet(error) => error.class(),
             Self::Key(error) => error.class(),
-            Self::Settling(error) => error.class(),
+            Self::Closing(error) => error.class(),
             Self::Enrolled { .. } => FailureClass::Refused,
             Self::Internal { .. } => FailureClass::Internal,
             Self::Follows { .. }
@@ -70,8 +70,8 @@ impl Classified for SiteError {
                 "give all of the fingerprint that `outhaul-agent status` shows on the machine".to_owned()
             }
             Self::Named(error) => error.help(),
-            Self::Settling(_) => {
-                "what is named above is settled, and no more; when that record is repaired, settle the same files again"
+            Self::Closing(_) => {
+                "the orders named above are closed, and no more; when that record is repaired, run `outhaul site close-orders` with the same files again"
                     .to_owned()
             }
             Self::Unapproved { .. } => {

@@ -312,7 +312,7 @@ impl Sites<'_> {
                 Err(error) => {
                     done.stopped = Some(match done.closed.is_empty() {
                         true => error,
-                        false => SiteError::Settling(Box::new(error)),
+                        false => SiteError::Closing(Box::new(error)),
                     });
                     goes = Goes::Stop;
                     break;

@@ -181,9 +181,9 @@ pub enum SiteError {
     /// A signature that does not hold.
     #[error("the request is refused: its signature does not hold; nothing was changed")]
     Signature(#[source] EnvelopeError),
-    /// The record of a site that reports settle, after others were settled.
+    /// The record of a site of which reports close orders, after orders of others were closed.
     #[error(transparent)]
-    Settling(Box<SiteError>),
+    Closing(Box<SiteError>),
     /// A new key for a site whose first one nobody approved.
     #[error(
         "no key of `{site}` was approved yet, so no key can sign the request for a new one; nothing was changed"

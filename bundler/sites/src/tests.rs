@@ -106,10 +106,10 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     let with_orders: Vec<&str> = orders.iter().map(|(role, _)| *role).collect();
     assert_eq!(with_orders, [roles[0].as_str()]);
     let stranger = SigningKey::generate().unwrap();
-    let settle = |key: &SigningKey| fixture.sites().close_order(&fixture.done(1, key)).unwrap();
-    assert!(matches!(settle(&stranger), OrderLine::UnknownKey(_)));
+    let close = |key: &SigningKey| fixture.sites().close_order(&fixture.done(1, key)).unwrap();
+    assert!(matches!(close(&stranger), OrderLine::UnknownKey(_)));
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
-    assert!(matches!(settle(&fixture.site.key), OrderLine::Closed(_)));
+    assert!(matches!(close(&fixture.site.key), OrderLine::Closed(_)));
     assert!(fixture.kinds("drone").is_empty());
 }
 
@@ -385,7 +385,7 @@ fn a_request_without_a_fingerprint_approves_nothing_and_says_what_to_compare() {
 }
 
 #[test]
-fn what_was_settled_before_a_record_that_cannot_be_read_is_not_kept_silent() {
+fn what_was_closed_before_a_record_that_cannot_be_read_is_not_kept_silent() {
     let fixture = SitesFixture::new();
     let request = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&request).unwrap();
@@ -416,7 +416,7 @@ fn what_was_settled_before_a_record_that_cannot_be_read_is_not_kept_silent() {
     let files = [gone, file("d.reports", &other), order, damaged];
     let done = fixture.sites().close_orders(&files);
     assert_eq!((done.closed.len(), done.unread.len()), (1, 1));
-    assert!(matches!(done.stopped, Some(SiteError::Settling(_))));
+    assert!(matches!(done.stopped, Some(SiteError::Closing(_))));
     assert!(!done.needs_person());
     assert!(fixture.sites().one("drone-7").unwrap().orders.is_empty());
 }
@@ -428,22 +428,22 @@ fn a_report_of_an_unknown_key_or_of_a_refusal_is_left_for_somebody() {
     fixture.approve(&request).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.reports");
-    let settle = |line: &[u8]| {
+    let close = |line: &[u8]| {
         std::fs::write(&path, line).unwrap();
         fixture.sites().close_orders(std::slice::from_ref(&path))
     };
-    assert!(settle(&fixture.done(1, &SigningKey::generate().unwrap())).needs_person());
+    assert!(close(&fixture.done(1, &SigningKey::generate().unwrap())).needs_person());
     let event = ReportEvent::OrderRefused {
         number: 1,
         what: "approve".to_owned(),
         message: "no".to_owned(),
         enrolment: fixture.kit("token"),
     };
-    assert!(settle(&fixture.signed_report(&fixture.site.key, event)).needs_person());
+    assert!(close(&fixture.signed_report(&fixture.site.key, event)).needs_person());
 }
 
 #[test]
-fn lines_that_are_no_reports_are_counted_and_those_after_them_settle() {
+fn lines_that_are_no_reports_are_counted_and_those_after_them_close_orders() {
     let fixture = SitesFixture::new();
     let request = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&request).unwrap();

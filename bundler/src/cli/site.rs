@@ -13,11 +13,11 @@ use outhaul_sites::readers::sealable;
 use outhaul_sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
+mod close_orders;
 mod enrol;
 mod kit;
 mod order;
 mod plane;
-mod settle;
 
 /// Enrol sites, approve their keys, and order single ones to move, to change keys, or to stop
 #[derive(Debug, clap::Args)]
@@ -51,8 +51,9 @@ enum SiteCommand {
     /// Revoke a site: it installs nothing new; the running bundle is not affected
     #[command(after_help = "Example:\n  outhaul site revoke press-7 --fleet fleet")]
     Revoke(order::Args),
-    /// Drop orders that sites report to have carried out
-    Settle(settle::Args),
+    /// Close orders that sites report to have carried out, or to refuse: they travel no longer
+    #[command(alias = "settle")]
+    CloseOrders(close_orders::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -85,7 +86,7 @@ impl Args {
             SiteCommand::Revoke(args) => {
                 args.run("revoke", |sites, name| sites.revoke(name.as_str()))
             }
-            SiteCommand::Settle(args) => args.run(),
+            SiteCommand::CloseOrders(args) => args.run(),
         }
     }
 }

@@ -47,7 +47,7 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
     sparse.set_len(1 << 40).unwrap();
     let commands: [&[&str]; 7] = [
         &["site", "approve", "@", "--fleet", "fleet"],
-        &["site", "settle", "@", "--fleet", "fleet"],
+        &["site", "close-orders", "@", "--fleet", "fleet"],
         &["inspect", "@"],
         &["inspect", "@", "--root", "fleet/metadata/1.root.json"],
         &["inspect", "passphrase", "--root", "@"],
@@ -98,21 +98,21 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
 }
 
 #[test]
-fn settle_reads_the_other_files_of_a_stick_and_names_the_one_that_is_none() {
+fn close_orders_reads_the_other_files_of_a_stick_and_names_the_one_that_is_none() {
     let fleet = Fleet::new();
     fleet.fixture.write("good.reports", "");
     let made = Command::new("mkfifo")
         .arg(fleet.path("bad.reports"))
         .status();
     assert!(made.unwrap().success());
-    let settle = [
+    let close = [
         "site",
-        "settle",
+        "close-orders",
         "bad.reports",
         "gone.reports",
         "good.reports",
     ];
-    let output = run(&fleet, &[&settle[..], &["--fleet", "fleet"]].concat());
+    let output = run(&fleet, &[&close[..], &["--fleet", "fleet"]].concat());
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{message}");
     for word in ["bad.reports", "a FIFO", "gone.reports", "No such file"] {

@@ -147,10 +147,10 @@ fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_k
         fixture.plane(0, "bundle", "dev", &[&keys[..], &more].concat());
         fixture.carry("edge-1");
     };
-    let settle = |code: i32| {
+    let close = |code: i32| {
         let mut arguments = vec![
             "site".to_owned(),
-            "settle".into(),
+            "close-orders".into(),
             "--fleet".into(),
             "fleet".into(),
         ];
@@ -183,13 +183,13 @@ fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_k
         "the centre does not know the new key yet"
     );
 
-    // What the new key signs settles nothing until then, and is named.
+    // What the new key signs closes nothing until then, and is named.
     let new = fixture.path("new.request");
     fs::copy(&request, &new).unwrap();
     order("revoke");
     fixture.agent("edge-1", 0, &["export", "stick"]);
     has(
-        &settle(1),
+        &close(1),
         &[
             "no approved key of `edge-1` signed that report",
             "help: ",
@@ -197,5 +197,5 @@ fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_k
         ],
     );
     has(&approve(&new), &["stays revoked by order"]);
-    has(&settle(0), &["is done: revoke; every bundle repeats it"]);
+    has(&close(0), &["is done: revoke; every bundle repeats it"]);
 }

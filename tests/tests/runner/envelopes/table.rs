@@ -198,7 +198,7 @@ pub(super) const TABLE: &[Case] = &[
         "nobody --fleet fleet",
     ),
     not_here(
-        "outhaul site settle",
+        "outhaul site close-orders",
         "a site is approved first, see `story`",
         "nowhere --fleet fleet",
     ),

@@ -1,4 +1,7 @@
-//! `outhaul site settle`: orders that sites report to have carried out, or to refuse, travel no longer.
+//! `outhaul site close-orders`: orders that sites report to have carried out, or to refuse, travel no longer.
+//!
+//! What comes in: files of reports, and the fleet's folder. What goes out: the fleet's record without these orders, each of them by name, and
+//! what keeps others open. It believes no report that no approved key of its site signed.
 
 use std::path::PathBuf;
 
@@ -12,9 +15,11 @@ use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
 use outhaul_sites::{ClosedOrder, ClosedOrders, Sites};
 
-/// Drop orders that sites report to have carried out
+/// Close orders that sites report to have carried out, or to refuse: they travel no longer
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul site settle stick/reports/*.reports --fleet fleet")]
+#[command(
+    after_help = "Example:\n  outhaul site close-orders stick/reports/*.reports --fleet fleet"
+)]
 pub(super) struct Args {
     /// Files of reports; only lines that an approved key of their site signed count
     #[arg(required = true, value_name = "REPORTS")]
@@ -99,7 +104,7 @@ impl Args {
     }
 }
 
-/// Reports that would settle an order if anybody knew the key that signed them.
+/// Reports that would close an order if anybody knew the key that signed them.
 fn say_unknown(unknown: &[ClosedOrder]) {
     for one in unknown {
         say(&format!(
@@ -111,7 +116,7 @@ fn say_unknown(unknown: &[ClosedOrder]) {
     if !unknown.is_empty() {
         say(
             "help: the site may have made itself a new key: compare the fingerprint with what `outhaul-agent status` \
-             shows on the machine, approve its request from the stick with `outhaul site approve`, and settle again",
+             shows on the machine, approve its request from the stick with `outhaul site approve`, and run this command again",
         );
     }
 }

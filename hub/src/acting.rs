@@ -35,7 +35,7 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
             let environment = act.environment.as_deref().unwrap_or_default();
             if !session.environments()?.is_empty() {
                 known_environment(session, environment)
-                    .map_err(|error| usage(error.to_string(), error.help()))?;
+                    .map_err(|error| usage(error.to_string(), &error.help()))?;
             }
             let Some(commit) = act.commit.as_deref() else {
                 return Ok(None);

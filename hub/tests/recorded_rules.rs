@@ -89,6 +89,26 @@ fn rules_without_a_step_keep_no_question_from_an_answer_and_apply_to_each_step()
     // Nobody named the step; then one is on record.
     let two = r#"{"min_sites": 2}"#;
     assert_eq!(ask(&hub, &["--rules", two, "--record"]).0, 1);
+    // A step of which nothing is on record is decided by them, and its rules cannot be removed.
+    let record = token(&hub, "ci", "record");
+    let server = hub.serve(&[]);
+    let answer = over_http(&server, &record, "&to=stage");
+    assert_eq!(rule(&answer, "min-sites")["met"], false, "{answer}");
+    drop(server);
+    let remove = [
+        "gate",
+        "--environment",
+        "dev",
+        "--to",
+        "stage",
+        "--remove-rules",
+    ];
+    let none = hub.run(&[&remove[..], &WHO].concat());
+    assert!(
+        code(&none) == 2 && stderr(&none).contains("leave `--to` out"),
+        "{}",
+        stderr(&none)
+    );
     assert_eq!(
         ask(&hub, &["--to", "stage", "--rules", "{}", "--record"]).0,
         1
@@ -184,7 +204,7 @@ fn a_mistyped_step_on_record_blocks_no_other_and_its_rules_are_removed_by_who_sa
     assert_eq!(answer["verdict"], "open", "{answer}");
     let (_, _, said) = ask(&hub, &[&["--to", "stage"][..], &rules].concat());
     assert!(
-        said.contains("rules are on record for the step to `stagee`: did you mean it"),
+        said.contains("rules are on record for the step to `stagee`: did you mean it? `"),
         "{said}"
     );
     let (refused, _, said) = ask(&hub, &[]);
@@ -204,7 +224,8 @@ fn a_mistyped_step_on_record_blocks_no_other_and_its_rules_are_removed_by_who_sa
     let none = remove(&WHO);
     assert!(
         code(&none) == 2
-            && stderr(&none).contains("no rules are on record without a step from `dev`"),
+            && stderr(&none)
+                .contains("no rules from `dev` that were recorded without a step are on record"),
         "{}",
         stderr(&none)
     );

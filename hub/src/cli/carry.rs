@@ -33,7 +33,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let reading = hub.store.read(|session| {
         if let Some(name) = &args.environment {
             known_environment(session, name)
-                .map_err(|error| usage(error.to_string(), error.help()))?;
+                .map_err(|error| usage(error.to_string(), &error.help()))?;
         }
         Ok::<_, HubError>(Reading::of(session, SitePage::ALL, now_ms)?)
     })?;

@@ -8,7 +8,7 @@ use outhaul_gate::SiteStatus;
 use outhaul_kit::text::{self, one_full_line};
 use outhaul_kit::{console, media};
 use outhaul_view::decision_text;
-use outhaul_view::steps::RecordedSteps;
+use outhaul_view::steps::{self, RecordedSteps};
 
 mod removal;
 
@@ -123,19 +123,17 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         }
         let question = asked.question(session, now_ms).map_err(refused)?;
         let decision = EnvironmentRecord::read(session, &question)?.decide(&question);
+        let mut ways = Vec::new();
         if !what_if {
             let decided = (&question, &decision);
             keep(session, decided, step.as_ref(), &asked_by, now_ms)?;
-        }
-        // Those on record now: of a change the new ones.
-        let recorded = RecordedSteps::read(session, &args.environment)?;
-        if !what_if {
+            // Those on record now: of a change the new ones.
+            let recorded = RecordedSteps::read(session, &args.environment)?;
             notes.extend(recorded.note(&args.environment, commit));
-        }
-        let mut ways = Vec::new();
-        if !what_if && is_webhook_alone(&decision) {
-            let to = question.to.as_deref();
-            ways = recorded.let_webhooks_count(&args.environment, commit, to);
+            if is_webhook_alone(&decision) {
+                let to = question.to.as_deref();
+                ways = recorded.let_webhooks_count(&args.environment, commit, to);
+            }
         }
         Ok::<_, HubError>((decision, notes, ways))
     })?;
@@ -187,7 +185,7 @@ fn refused(error: AskError) -> HubError {
         AskError::Store(error) => HubError::from(error),
         problem => HubError::Usage {
             problem: problem.to_string(),
-            help: problem.help().to_owned(),
+            help: problem.help(),
         },
     }
 }
@@ -200,7 +198,7 @@ fn changed(
     now_ms: i64,
 ) -> Result<Option<String>, HubError> {
     let Some(change) = recorded.change(step) else {
-        return Ok(args.by.as_ref().and_then(|_| recorded.unchanged(step)));
+        return Ok(args.by.as_ref().map(|_| steps::unchanged(step)));
     };
     match (&args.by, &args.reason) {
         (Some(by), Some(reason)) => {

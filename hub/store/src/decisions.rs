@@ -284,14 +284,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Removes the rules of the step to `to` (empty: those of each step) from the record, those of before as well; `false` where there are
-    /// none. Who removed them is put on record by the caller, in the same transaction.
+    /// Removes the rules of the step to `to` (empty: those of each step) from the record, those of before as well. Who removed them is put on record by the caller, in the same transaction.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn remove_step_rules(&self, environment: &str, to: &str) -> Result<bool, StoreError> {
+    pub fn remove_step_rules(&self, environment: &str, to: &str) -> Result<(), StoreError> {
         let text = "DELETE FROM gate_rules WHERE environment = $1 AND target = $2";
-        Ok(self.db.execute(text, params![environment, to])? > 0)
+        self.db.execute(text, params![environment, to])?;
+        Ok(())
     }
 
     /// The environments of sites and bundles, by name.

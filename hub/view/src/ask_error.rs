@@ -2,6 +2,7 @@
 //!
 //! What comes in: what is wrong, with its names. What goes out: the message and its help. It reads nothing.
 
+use outhaul_gate::tighter;
 use outhaul_store::StoreError;
 
 /// Why a question cannot be put to the gate.
@@ -41,14 +42,14 @@ pub enum AskError {
 
 impl AskError {
     /// What to do.
-    pub fn help(&self) -> &str {
+    pub fn help(&self) -> String {
         match self {
-            Self::WhichStep { .. } => {
-                "name the step with `--to`; `outhaul-hub gate --environment NAME --to STEP --remove-rules --by NAME --reason TEXT` removes the \
-                 rules of a step that is mistyped or no longer there"
-            }
-            Self::NoEnvironment { help, .. } | Self::NoStep { help, .. } => help,
-            Self::Store(_) => "",
+            Self::WhichStep { environment, .. } => format!(
+                "name the step with `--to`; {} removes the rules of a step that is mistyped or no longer there",
+                tighter::removal(environment, Some("STEP"))
+            ),
+            Self::NoEnvironment { help, .. } | Self::NoStep { help, .. } => help.clone(),
+            Self::Store(_) => String::new(),
         }
     }
 }

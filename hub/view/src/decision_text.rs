@@ -1,6 +1,7 @@
 //! A gate's decision as lines for a terminal.
 //!
-//! What comes in: a decision. What goes out: its verdict, reasons, rules, notes and evidence, one line each. Pure; it decides nothing.
+//! What comes in: a decision. What goes out: its verdict, reasons, rules, notes and evidence, one line each, and what opens a closed gate.
+//! Pure; it decides nothing.
 
 use outhaul_bundle::hub_api::{
     Decision, RULE_COMMIT, RULE_CONFIRMED, RULE_NO_FAILURES, RuleVerdict,
@@ -38,11 +39,12 @@ pub fn lines(decision: &Decision) -> Vec<String> {
     lines
 }
 
-/// What reports and excuses of sites change: the rules that count sites.
+/// The rules that count sites: that all of them confirm the commit, that none failed, that a share confirms it, and that there are at least so
+/// many. Reports and excuses of sites change what they find.
 const BY_SITES: [&str; 4] = [RULE_COMMIT, RULE_NO_FAILURES, RULE_CONFIRMED, "min-sites"];
 const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
 
-/// What opens a closed gate: where no rule that counts sites closes it, what each of the others needs.
+/// What opens a closed gate: where none of [`BY_SITES`] closes it, what each of the others needs.
 pub fn way_out(decision: &Decision) -> String {
     let unmet: Vec<_> = decision.rules.iter().filter(|rule| !rule.met).collect();
     let by_sites = |rule: &&RuleVerdict| BY_SITES.contains(&rule.rule.as_str());

@@ -122,8 +122,8 @@ impl GateRequest {
         };
         let recorded = RecordedSteps::read(session, &self.environment)?;
         let steps: Vec<String> = recorded.names().map(str::to_owned).collect();
-        // Where rules are on record of other steps, none would count for this one: it would open without a rule.
-        if self.rules.is_none() && !recorded.is_empty() && !steps.contains(to) {
+        // Where rules are on record of other steps, a mistyped name would open without them. Those without a step apply to each step.
+        if self.rules.is_none() && !steps.is_empty() && !steps.contains(to) {
             return Err(recorded.no_step(&self.environment, to, &known));
         }
         let is_known = known.contains(to) || steps.contains(to);
@@ -155,10 +155,11 @@ impl GateRequest {
         let removal = tighter::removal(&self.environment, step);
         let note = |(name, near): (&str, Option<&str>)| {
             let meant = near.map_or_else(String::new, |near| {
-                format!("; rules are on record for the step to `{near}`: did you mean it")
+                format!("; rules are on record for the step to `{near}`: did you mean it?")
             });
+            let end = if near.is_some() { "" } else { ";" };
             format!(
-                "note: nothing came in of an environment `{name}` yet{meant}; {removal} removes these rules where the name is mistyped"
+                "note: nothing came in of an environment `{name}` yet{meant}{end} {removal} removes these rules where the name is mistyped"
             )
         };
         Ok(unknown.map(note).collect())

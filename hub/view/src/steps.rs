@@ -9,7 +9,7 @@ use std::fmt;
 
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::tighter;
-use outhaul_kit::suggest::{did_you_mean, nearest};
+use outhaul_kit::suggest::{as_sentence, did_you_mean, nearest};
 use outhaul_kit::text::quoted;
 use outhaul_store::{AccessEntry, Act, Session, StepRules, StoreError};
 
@@ -136,21 +136,28 @@ impl RecordedSteps {
         .collect()
     }
 
-    /// Why nothing is asked about a step without rules on record where others have some: what was meant, and what removes the rules of a
-    /// name that is mistyped. `environments` are those that the hub knows.
+    /// Why nothing is asked about a step without rules on record where others have some, and why nothing is removed of one: what was meant,
+    /// and what removes the rules of a name that is mistyped. `environments` are those that the hub knows.
     pub fn no_step(&self, environment: &str, to: &str, environments: &[String]) -> AskError {
         let steps: Vec<String> = self.names().map(str::to_owned).collect();
         let help = match steps.is_empty() {
-            true => "those on record name no step: ask without `to`".to_owned(),
+            true if self.has_unnamed() => {
+                "those on record were recorded without a step: leave `--to` out".to_owned()
+            }
+            true => "`outhaul-hub decisions` lists the steps that were asked about".to_owned(),
             false => {
                 let unknown = steps.iter().find(|step| !environments.contains(step));
                 let removal = unknown.map_or_else(String::new, |step| {
                     format!(
-                        "; nothing came in of an environment `{step}` yet: if the name is mistyped, remove its rules with {}",
+                        " Nothing came in of an environment `{step}` yet: if the name is mistyped, remove its rules with {}",
                         tighter::removal(environment, Some(step))
                     )
                 });
-                format!("{}{removal}", did_you_mean(to, &steps))
+                let meant = did_you_mean(to, &steps);
+                match removal.is_empty() {
+                    true => meant,
+                    false => as_sentence(&meant) + &removal,
+                }
             }
         };
         AskError::NoStep {
@@ -169,16 +176,6 @@ impl RecordedSteps {
             was: json(rules),
             is: "none".to_owned(),
             less: less.join(", "),
-        })
-    }
-
-    /// That the same rules are on record for `step`, so that who records them and why is not.
-    pub fn unchanged(&self, step: &StepRules) -> Option<String> {
-        let place = place(&step.environment, &step.to);
-        self.change(step).is_none().then(|| {
-            format!(
-                "note: no change: these rules are on record for {place} already, so that the name and the reason are not recorded"
-            )
         })
     }
 
@@ -237,6 +234,14 @@ impl fmt::Display for RulesChange {
             false => Ok(()),
         }
     }
+}
+
+/// That the same rules are on record for `step`, which changes nothing, so that who records them and why is not.
+pub fn unchanged(step: &StepRules) -> String {
+    let place = place(&step.environment, &step.to);
+    format!(
+        "note: no change: these rules are on record for {place} already, so that the name and the reason are not recorded"
+    )
 }
 
 /// A step, in words.

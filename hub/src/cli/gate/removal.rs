@@ -35,10 +35,13 @@ pub(super) fn run(
         let known = recorded.removal(environment, to).zip(recorded.recorded(to));
         let Some((change, rules)) = known else {
             return Err(match to {
-                Some(to) if !recorded.is_empty() => {
-                    refused(recorded.no_step(environment, to, &session.environments()?))
-                }
-                _ => nothing(environment, to),
+                Some(to) => refused(recorded.no_step(environment, to, &session.environments()?)),
+                None => HubError::Usage {
+                    problem: format!(
+                        "no rules from `{environment}` that were recorded without a step are on record"
+                    ),
+                    help: "`outhaul-hub decisions` lists the steps that were asked about".to_owned(),
+                },
             });
         };
         session.add_access(&change.entry(by, reason, (ASKED_BY, now_ms)))?;
@@ -54,15 +57,4 @@ pub(super) fn run(
         Output::Text => print::data(&change),
     }
     Ok(0)
-}
-
-fn nothing(environment: &str, to: Option<&str>) -> HubError {
-    let step = match to {
-        Some(to) => format!("for the step from `{environment}` to `{to}`"),
-        None => format!("without a step from `{environment}`"),
-    };
-    HubError::Usage {
-        problem: format!("no rules are on record {step}"),
-        help: "`outhaul-hub decisions` lists the steps that were asked about".to_owned(),
-    }
 }

@@ -3,11 +3,13 @@
 //! What comes in: what the store has of them, and the time. What goes out: the rows that the API answers with. It decides nothing but which
 //! entries are in force, by the rule that gates use.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::hub_api::{AccessRow, ActRow, DecisionAnswer, DecisionRow, EvidenceRow};
 use outhaul_gate::DecisionRecord;
 use outhaul_gate::facts::ActKind;
 use outhaul_gate::time::rfc3339;
-use outhaul_store::{AccessEntry, Act, ChainedDecision, Restored, Session, StoreError};
+use outhaul_store::{AccessEntry, Act, ChainedDecision, Session, StoreError};
 
 /// A decision in a list.
 pub fn decision_row(decision: ChainedDecision) -> DecisionRow {
@@ -60,26 +62,25 @@ pub fn act_rows(
     now_ms: i64,
 ) -> Result<Vec<ActRow>, StoreError> {
     let restored = session.last_restore()?;
-    let row = |(act, withdrawn): (Act, bool)| act_row(&act, withdrawn, restored, now_ms);
-    if !only_in_force {
-        let acts = session.acts_below(below, at_most)?;
-        return Ok(acts.into_iter().map(row).collect());
+    let mut counted = session.acts_in_force(now_ms)?;
+    counted.retain(|act| restored.is_none_or(|restored| restored.holds(act)));
+    if only_in_force {
+        let newest = counted.iter().rev().filter(|act| act.id < below);
+        let rows = newest.map(|act| act_row(act, false, true));
+        return Ok(rows.take(at_most as usize).collect());
     }
-    let mut acts = session.acts_in_force(now_ms)?;
-    acts.reverse();
-    let acts = acts.into_iter().filter(|act| act.id < below);
-    let rows = acts.map(|act| row((act, false)));
-    let counted = rows.filter(|row| row.in_force == Some(true));
-    Ok(counted.take(at_most as usize).collect())
+    let counted: BTreeSet<i64> = counted.iter().map(|act| act.id).collect();
+    let acts = session.acts_below(below, at_most)?;
+    let row = |(act, withdrawn): (Act, bool)| act_row(&act, withdrawn, counted.contains(&act.id));
+    Ok(acts.into_iter().map(row).collect())
 }
 
-fn act_row(act: &Act, withdrawn: bool, restored: Option<Restored>, now_ms: i64) -> ActRow {
-    let has_a_term = matches!(
+/// The row of an entry; of kinds that are never in force (a choice, a withdrawal) nothing is said of that.
+fn act_row(act: &Act, withdrawn: bool, is_in_force: bool) -> ActRow {
+    let can_be_in_force = matches!(
         act.kind,
         ActKind::Approve | ActKind::Defer | ActKind::Hold | ActKind::Waive
     );
-    let holds = restored.is_none_or(|restored| restored.holds(act));
-    let ended = act.kind != ActKind::Defer && act.until_ms.is_some_and(|until| until <= now_ms);
     ActRow {
         number: act.id,
         kind: act.kind.as_str().to_owned(),
@@ -93,7 +94,7 @@ fn act_row(act: &Act, withdrawn: bool, restored: Option<Restored>, now_ms: i64) 
         until: act.until_ms.map(rfc3339),
         withdraws: act.withdraws,
         withdrawn,
-        in_force: has_a_term.then_some(holds && !withdrawn && !ended),
+        in_force: can_be_in_force.then_some(is_in_force),
     }
 }
 

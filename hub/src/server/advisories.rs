@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use super::access::Visitor;
 use super::body;
+use super::lists::bounded;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
@@ -173,10 +174,7 @@ pub(super) async fn of_advisory(
     if !(1..=MAX_ADVISORY_NAME_BYTES).contains(&name.len()) {
         return wrong(format!("advisory has 1 to {MAX_ADVISORY_NAME_BYTES} bytes"));
     }
-    let limit = asked.limit.unwrap_or(MAX_SITES);
-    if !(1..=MAX_SITES).contains(&limit) {
-        return wrong(format!("limit is 1 to {MAX_SITES}, not {limit}"));
-    }
+    let limit = bounded(asked.limit, MAX_SITES)?;
     if i32::try_from(asked.offset).is_err() {
         return wrong(format!(
             "offset is {} at most, not {}",

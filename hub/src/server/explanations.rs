@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 use super::access::Visitor;
 use super::body;
+use super::lists::bounded;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
@@ -281,12 +282,7 @@ pub(super) async fn platform(
     Params(asked): Params<PlatformQuestion>,
 ) -> Result<Json<PlatformAnswer>, Problem> {
     within(&[&asked.environment, &asked.digest])?;
-    let limit = asked.limit.unwrap_or(MAX_ASSIGNMENTS);
-    if !(1..=MAX_ASSIGNMENTS).contains(&limit) {
-        return Err(wrong(format!(
-            "limit is 1 to {MAX_ASSIGNMENTS}, not {limit}"
-        )));
-    }
+    let limit = bounded(asked.limit, MAX_ASSIGNMENTS)?;
     if i32::try_from(asked.offset).is_err() {
         return Err(wrong(format!(
             "offset is {} at most, not {}",

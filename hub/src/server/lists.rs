@@ -3,6 +3,7 @@
 //! What comes in: which part of a list, and in which form. What goes out: JSON or CSV. Lists are bounded and
 //! read from the store part by part, with a `Link` to the next one; no list reads the whole fleet.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -135,14 +136,7 @@ impl Part {
     /// # Errors
     /// [`Problem`] for too few or too many.
     pub(super) fn limit(&self) -> Result<usize, Problem> {
-        let limit = self.limit.unwrap_or(MAX_ROWS);
-        match (1..=MAX_ROWS).contains(&limit) {
-            true => Ok(limit),
-            false => Err(Problem::new(
-                StatusCode::BAD_REQUEST,
-                format!("limit is 1 to {MAX_ROWS}, not {limit}"),
-            )),
-        }
+        bounded(self.limit, MAX_ROWS)
     }
 
     /// How many rows are left out.
@@ -175,6 +169,24 @@ impl Part {
     /// The form that is asked for.
     pub(super) fn form(&self, headers: &HeaderMap) -> Form {
         Form::of(self.format, headers)
+    }
+}
+
+/// How many rows are wanted of a list that answers `most` at once; so many where nobody says.
+///
+/// # Errors
+/// [`Problem`] for too few or too many.
+pub(super) fn bounded<N>(limit: Option<N>, most: N) -> Result<N, Problem>
+where
+    N: Copy + PartialOrd + From<u8> + fmt::Display,
+{
+    let limit = limit.unwrap_or(most);
+    match (N::from(1)..=most).contains(&limit) {
+        true => Ok(limit),
+        false => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("limit is 1 to {most}, not {limit}"),
+        )),
     }
 }
 

@@ -13,13 +13,12 @@ use outhaul_bundle::hub_api::{AccessRow, ActRow, DecisionAnswer, DecisionRow, es
 use serde::Deserialize;
 
 use super::access::Visitor;
-use super::lists::{Form, Format, MAX_NEWEST, named};
+use super::lists::{Form, Format, MAX_NEWEST, bounded, named};
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::store::StoreError;
 use crate::time;
-use crate::view::table::Columns;
 use crate::view::{on_record, unknown_name};
 
 /// Which part of a list that grows at its beginning.
@@ -40,10 +39,7 @@ impl Newest {
     /// Below which number, and how many.
     fn part(&self) -> Result<(i64, u32), Problem> {
         let wrong = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
-        let limit = self.limit.unwrap_or(MAX_NEWEST);
-        if !(1..=MAX_NEWEST).contains(&limit) {
-            return Err(wrong(format!("limit is 1 to {MAX_NEWEST}, not {limit}")));
-        }
+        let limit = bounded(self.limit, MAX_NEWEST)?;
         let below = self.before.unwrap_or(i64::MAX);
         if below < 1 {
             return Err(wrong(format!(
@@ -106,14 +102,6 @@ fn cut<T>(
     (rows, next)
 }
 
-fn answer<T: Columns>(
-    form: Form,
-    path: &str,
-    (rows, next): (Vec<T>, Option<String>),
-) -> Result<Response, crate::error::HubError> {
-    form.answer(path, next, &rows)
-}
-
 /// What gates decided.
 #[utoipa::path(
     get,
@@ -165,8 +153,8 @@ pub(super) async fn decisions(
         let more = environment.map_or_else(String::new, |environment| {
             format!("&environment={}", escaped(environment))
         });
-        let rows = cut(rows, limit, |row: &DecisionRow| row.number, &more);
-        Ok(Ok(answer(form, path::DECISIONS, rows)?))
+        let (rows, next) = cut(rows, limit, |row: &DecisionRow| row.number, &more);
+        Ok(Ok(form.answer(path::DECISIONS, next, &rows)?))
     });
     found.await?
 }
@@ -231,8 +219,8 @@ pub(super) async fn acts(
         let rows =
             store.read(|session| on_record::act_rows(session, (below, limit + 1), only, now_ms))?;
         let more = if only { "&in_force=true" } else { "" };
-        let rows = cut(rows, limit, |row: &ActRow| row.number, more);
-        answer(form, path::ACTS, rows)
+        let (rows, next) = cut(rows, limit, |row: &ActRow| row.number, more);
+        form.answer(path::ACTS, next, &rows)
     });
     Ok(found.await?)
 }
@@ -271,8 +259,8 @@ pub(super) async fn access(
     let found = shared.look(move |store, _| {
         let log = store.read(|session| session.access_log(below, limit + 1))?;
         let rows = log.into_iter().map(on_record::access_row).collect();
-        let rows = cut(rows, limit, |row: &AccessRow| row.number, "");
-        answer(form, path::ACCESS, rows)
+        let (rows, next) = cut(rows, limit, |row: &AccessRow| row.number, "");
+        form.answer(path::ACCESS, next, &rows)
     });
     Ok(found.await?)
 }

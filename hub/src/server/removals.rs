@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use outhaul_bundle::hub_api::{escaped, path};
 use serde::{Deserialize, Serialize};
 
-use super::lists::linked;
+use super::lists::{bounded, linked};
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
@@ -31,12 +31,6 @@ pub(super) struct RemovalsQuestion {
 }
 
 impl RemovalsQuestion {
-    fn limit(&self) -> Result<u32, Problem> {
-        let limit = self.limit.unwrap_or(LISTED);
-        let fits = (1..=LISTED).contains(&limit).then_some(limit);
-        fits.ok_or_else(|| bad(format!("limit is 1 to {LISTED}, not {limit}")))
-    }
-
     /// After which range: its numbering and first number.
     fn place(&self) -> Result<Option<(String, u64)>, Problem> {
         let Some(after) = &self.after else {
@@ -102,7 +96,7 @@ pub(super) async fn answer(
     State(shared): State<Arc<Shared>>,
     Params(asked): Params<RemovalsQuestion>,
 ) -> Result<Response, Problem> {
-    let (limit, place) = (asked.limit()?, asked.place()?);
+    let (limit, place) = (bounded(asked.limit, LISTED)?, asked.place()?);
     let site = asked.site;
     let name = site.clone().unwrap_or_default();
     let answer = shared.look(move |store, _| {

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{escaped, path};
 use serde::Deserialize;
 
-use super::lists::{MAX_NEWEST, linked};
+use super::lists::{MAX_NEWEST, bounded, linked};
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::values::no_site;
@@ -56,11 +56,8 @@ pub(super) async fn of_site(
     State(shared): State<Arc<Shared>>,
     Params(asked): Params<ReportsOfSite>,
 ) -> Result<Response, Problem> {
-    let limit = asked.limit.unwrap_or(MAX_NEWEST);
     let wrong = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
-    if !(1..=MAX_NEWEST).contains(&limit) {
-        return Err(wrong(format!("limit is 1 to {MAX_NEWEST}, not {limit}")));
-    }
+    let limit = bounded(asked.limit, MAX_NEWEST)?;
     let most = i64::MAX.unsigned_abs();
     if asked
         .before

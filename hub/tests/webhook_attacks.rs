@@ -347,7 +347,7 @@ fn an_event_that_is_forged_replayed_oversized_or_of_another_site_changes_nothing
         );
         for rule in ["other-site", "old", "future", "malformed"] {
             let line = format!(
-                "store-7: 1 webhook event refused by `webhook-{rule}`, at least; the last at "
+                "store-7: at least 1 webhook event was refused by `webhook-{rule}`; the last at "
             );
             assert!(shown.contains(&line), "{rule}: {shown}");
         }
@@ -418,7 +418,7 @@ fn attack_events_of_other_objects_keep_no_failure_out_and_those_that_were_refuse
     let line = listed.lines().find(|line| line.contains("`webhook-rate`"));
     let line = line.unwrap_or_else(|| panic!("{listed}"));
     assert!(
-        line.contains("webhook events refused by `webhook-rate`, at least")
+        line.contains("webhook events were refused by `webhook-rate`; the last at")
             && line.contains("has 120 events of registered objects within a minute"),
         "{line}"
     );

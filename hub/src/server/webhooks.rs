@@ -13,7 +13,7 @@ use outhaul_bundle::hub_api::{ErrorAnswer, MAX_WEBHOOK_BYTES, WebhookAnswer, pat
 use outhaul_bundle::report::{ObjectStatus, WebhookSender};
 use outhaul_listen::Peer;
 use outhaul_signer::key::SigningKey;
-use outhaul_webhooks::{Claim, WebhookError, parse, proof_header};
+use outhaul_webhooks::{Claim, RULES, WebhookError, parse, proof_header};
 
 use super::body;
 use super::problem::{Answers, Nothing, Params, Problem};
@@ -99,7 +99,7 @@ pub(super) async fn take(
     let event = match outhaul_webhooks::check(&known.site, event, now_ms) {
         Ok(event) => event,
         Err(refusal) => {
-            let rule = format!("webhook-{}", refusal.rule);
+            let rule = format!("{RULES}{}", refusal.rule);
             let text = format!("site `{}`: {}", known.site, refusal.reason);
             return refused(&shared, unprocessable, (&rule, of_site), text, now_ms).await;
         }
@@ -139,7 +139,7 @@ pub(super) async fn take(
         }
         Err(error) => {
             let rule = match &error {
-                WebhookError::Refused(refusal) => format!("webhook-{}", refusal.rule),
+                WebhookError::Refused(refusal) => format!("{RULES}{}", refusal.rule),
                 _ => "webhook-registration".to_owned(),
             };
             let text = format!("site `{name}`: {error}");

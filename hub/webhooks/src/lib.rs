@@ -39,7 +39,7 @@ pub use settings::{FollowedObject, WebhookSettings};
 pub use shown::{CheckedEvent, Shown, WebhookRefusal, check};
 
 /// How the names of rules begin that refuse an event.
-const RULES: &str = "webhook-";
+pub const RULES: &str = "webhook-";
 
 /// What a site was registered with, and what it showed last.
 ///
@@ -82,8 +82,9 @@ pub fn not_taken(session: &Session<'_>, site: &WebhookSite) -> Result<Vec<String
             continue;
         }
         let (events, last) = (counted(refused.times), moment(refused.at_ms));
+        let were = if refused.times == 1 { "was" } else { "were" };
         lines.push(format!(
-            "{name}: {events} refused by `{}`, at least; the last at {last}: {}",
+            "{name}: at least {events} {were} refused by `{}`; the last at {last}: {}",
             refused.rule,
             shortened(&refused.message)
         ));

@@ -140,7 +140,6 @@ fn find<'a>(
             found
         }
     };
-    pull.host.clone_from(&root.host);
     let media_type = pull.add(&root, 0)?;
     let manifest = Content {
         digest: root.digest,
@@ -167,7 +166,7 @@ struct Pull<'a> {
     client: &'a RegistryClient,
     cache: &'a ImageCache,
     image: &'a ImageReference,
-    /// Which host the image's manifest is from.
+    /// Which host the manifest is from that is read now; a child may be from another one than its index.
     host: String,
     platforms: &'a Platforms,
     lacks: Vec<String>,
@@ -201,6 +200,7 @@ impl Pull<'_> {
 
     /// Adds a manifest and all that it names; its media type.
     fn add(&mut self, manifest: &Manifest, depth: usize) -> Result<String, RegistryError> {
+        self.host.clone_from(&manifest.host);
         let digest = manifest.digest;
         let size = manifest.bytes.len() as u64;
         self.contents.insert(digest, size);
@@ -246,6 +246,7 @@ impl Pull<'_> {
                 return Err(self.wrong(child, format!("does not have {size} bytes")));
             }
             self.add(&found, depth + 1)?;
+            self.host.clone_from(&manifest.host);
         }
         for blob in document.config.iter().chain(&document.layers) {
             let (digest, size) = self.parsed(blob)?;

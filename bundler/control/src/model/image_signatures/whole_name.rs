@@ -4,6 +4,8 @@
 //! whole name is as registries are asked: a registry, a repository in small letters, and a tag or a digest. Nothing is asked of one.
 
 use outhaul_kit::bounds::MAX_IMAGE_TAG_BYTES;
+use outhaul_kit::carried::DEFAULT_REGISTRY;
+use outhaul_kit::image_name::registry_of;
 use std::collections::BTreeSet;
 
 /// The registry that needs neither a dot nor a port.
@@ -100,9 +102,9 @@ pub fn never_fits(pattern: &str) -> Option<&'static str> {
     let host = if has_path { first } else { host };
     let is_registry = host.contains(['*', '.', ':']) || host.eq_ignore_ascii_case("localhost");
     // Docker Hub's own images are below `library`.
-    let is_hub = ["docker.io", "docker.io:443", "registry-1.docker.io"]
-        .iter()
-        .any(|hub| hub.eq_ignore_ascii_case(first));
+    let registry = first.to_ascii_lowercase();
+    let registry = registry.strip_suffix(":443").unwrap_or(&registry);
+    let is_hub = registry_of(registry) == DEFAULT_REGISTRY;
     let name = rest.split([':', '@']).next().unwrap_or_default();
     match () {
         () if pattern.contains("://") => Some("it has a scheme, and names of images have none"),

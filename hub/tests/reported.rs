@@ -69,3 +69,31 @@ fn the_reports_of_a_site_are_answered_as_it_signed_them_in_parts() {
         );
     }
 }
+
+#[test]
+fn faults_name_a_conflict_of_two_machines_with_one_key() {
+    let hub = Hub::new();
+    let centre = Centre::new();
+    hub.init(&centre.root());
+    let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
+    let request = hub.path("r.request");
+    fs::write(&request, site.request()).unwrap();
+    hub.add(&request, &site);
+    let told = || {
+        let output = hub.run(&["faults", "drone-1"]);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let report = hub.path("a.reports");
+    fs::write(&report, site.started()).unwrap();
+    hub.json(&["import", report.to_str().unwrap()]);
+    assert!(!told().contains("CONFLICT"), "{}", told());
+    // The machine with a copy of its state goes on by itself: another report of the same number.
+    let epoch = site.epoch.clone();
+    site.forget(&epoch);
+    fs::write(&report, site.active(1, NEW)).unwrap();
+    assert_ne!(
+        hub.run(&["import", report.to_str().unwrap()]).status.code(),
+        Some(0)
+    );
+    assert!(told().contains("drone-1: CONFLICT: "), "{}", told());
+}

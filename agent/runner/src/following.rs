@@ -98,13 +98,7 @@ fn shown(
         return event;
     };
     if applies.is_empty() {
-        let of_source = worst.status > FollowerStatus::Synced;
-        event.message = format!("{repository} is fetched, and nothing on this cluster applies it");
-        if of_source {
-            event.state = event.state.max(state_of(worst.status));
-            event.message += &format!("; {}: {}", worst.name, worst.message);
-        }
-        event.message = shortened(&event.message);
+        (event.state, event.message) = not_applied(repository, worst);
         return event;
     }
     event.state = state_of(worst.status);
@@ -140,6 +134,19 @@ fn shown(
             event.message = join(&event.message, &text);
             event
         }
+    }
+}
+
+/// The state and message where a source of the repository is there and nothing applies it; what is wrong with that source is named besides.
+fn not_applied(repository: &str, source: &Follower) -> (ClusterState, String) {
+    let state = ClusterState::Absent;
+    let message = format!("{repository} is fetched, and nothing on this cluster applies it");
+    match source.status > FollowerStatus::Synced {
+        false => (state, shortened(&message)),
+        true => (
+            state.max(state_of(source.status)),
+            shortened(&format!("{message}; {}: {}", source.name, source.message)),
+        ),
     }
 }
 
@@ -320,4 +327,38 @@ pub fn last(agent: &Agent) -> Result<Option<ClusterEvent>, AgentError> {
         return Ok(None);
     }
     Ok(state::meta(agent.store.read(), key::CLUSTER)?)
+}
+
+#[cfg(feature = "kubernetes")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_fails_is_named_where_nothing_applies_it() {
+        let source = |status, message: &str| Follower {
+            name: "GitRepository flux-system/platform".to_owned(),
+            path: None,
+            below: false,
+            made_by: None,
+            commit: None,
+            status,
+            message: message.to_owned(),
+        };
+        let applies = "nothing on this cluster applies it";
+        let (state, message) = not_applied("U", &source(FollowerStatus::Synced, "stored"));
+        assert_eq!(state, ClusterState::Absent);
+        assert!(message.ends_with(applies), "{message}");
+        let failing = source(FollowerStatus::Failing, "authentication required");
+        let (state, message) = not_applied("U", &failing);
+        assert_eq!(state, ClusterState::Failing);
+        let named = "GitRepository flux-system/platform: authentication required";
+        assert!(
+            message.ends_with(&format!("{applies}; {named}")),
+            "{message}"
+        );
+        // What only takes its time is no failure of the site.
+        let (state, _) = not_applied("U", &source(FollowerStatus::InProgress, "fetching"));
+        assert_eq!(state, ClusterState::Absent);
+    }
 }

@@ -1,6 +1,6 @@
-//! How often one caller may do what the hub keeps, so that no token fills the store.
+//! How often one caller may do what the hub keeps, so that no token, person or cluster fills the store.
 //!
-//! What comes in: the name of a token or person, and when. What goes out: whether they may, or the answer that says how long they have
+//! What comes in: the name of a token or person, or a site without an agent whose events come by webhook, and when. What goes out: whether they may, or the answer that says how long they have
 //! to wait. Each name counts for itself, at each process for itself. It puts nothing on record.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

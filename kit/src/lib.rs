@@ -34,6 +34,7 @@ pub mod secrets;
 pub mod service;
 #[cfg(feature = "signals")]
 pub mod signals;
+pub mod size;
 pub mod suggest;
 pub mod text;
 pub mod url;

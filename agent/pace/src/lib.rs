@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outhaul_kit::durable::{self, FileError, SECRET_MODE};
+use outhaul_kit::size;
 use serde::{Deserialize, Serialize};
 
 /// The file in the state folder.
@@ -134,32 +135,23 @@ impl PullStatus {
 
     /// `12.0 MiB of 100.0 MiB today (UTC), at most 256.0 KiB/s`.
     pub fn reported(&self) -> String {
-        let amount = |bytes| bytes_text(bytes);
         let day = match self.day_max_bytes {
-            None => format!("{} today (UTC)", amount(self.today_bytes)),
+            None => format!("{} today (UTC)", size::text(self.today_bytes)),
             Some(max) if self.today_bytes >= max => format!(
                 "{} of {} today (UTC): the budget is used up, blobs come again tomorrow",
-                amount(self.today_bytes),
-                amount(max)
+                size::text(self.today_bytes),
+                size::text(max)
             ),
             Some(max) => format!(
                 "{} of {} today (UTC)",
-                amount(self.today_bytes),
-                amount(max)
+                size::text(self.today_bytes),
+                size::text(max)
             ),
         };
         match self.second_max_bytes {
             None => day,
-            Some(max) => format!("{day}, at most {}/s", amount(max)),
+            Some(max) => format!("{day}, at most {}/s", size::text(max)),
         }
-    }
-}
-
-fn bytes_text(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        1024..1_048_576 => format!("{} KiB", bytes / 1024),
-        _ => format!("{}.{} MiB", bytes >> 20, ((bytes % (1 << 20)) * 10) >> 20),
     }
 }
 

@@ -230,7 +230,7 @@ fn groups(rows: &[AssignmentRow]) -> Vec<Group<'_>> {
 fn bytes(number: u64) -> String {
     match number {
         1 => "1 byte".to_owned(),
-        number => outhaul_kit::console::progress::bytes(number),
+        number => outhaul_kit::size::text(number),
     }
 }
 

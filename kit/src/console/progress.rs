@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::options;
+use crate::size;
 
 /// Work that is done sooner prints nothing.
 const SILENT: Duration = Duration::from_secs(2);
@@ -178,7 +179,7 @@ fn line(what: &str, unit: Unit, done: u64, total: Option<u64>, took: Duration) -
         text.push_str(&format!(" of {} ({percent} %)", amount(unit, total, true)));
     }
     match unit {
-        Unit::Bytes => text.push_str(&format!(", {}/s", bytes(rate))),
+        Unit::Bytes => text.push_str(&format!(", {}/s", size::text(rate))),
         Unit::Things(_) => text.push_str(&format!(", {rate}/s")),
     }
     if let Some(left) = total.map(|total| total.saturating_sub(done))
@@ -196,29 +197,9 @@ fn per_second(done: u64, took: Duration) -> u64 {
 
 fn amount(unit: Unit, number: u64, named: bool) -> String {
     match unit {
-        Unit::Bytes => bytes(number),
+        Unit::Bytes => size::text(number),
         Unit::Things(name) if named => format!("{number} {name}"),
         Unit::Things(_) => number.to_string(),
-    }
-}
-
-/// `1.5 MiB`.
-pub fn bytes(number: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let mut unit = "bytes";
-    let mut whole = 1_u128;
-    let mut tenths = u128::from(number) * 10;
-    for next in UNITS {
-        if tenths < 10_240 {
-            break;
-        }
-        whole *= 1024;
-        tenths = (u128::from(number) * 10 + whole / 2) / whole;
-        unit = next;
-    }
-    match unit {
-        "bytes" => format!("{number} bytes"),
-        unit => format!("{}.{} {unit}", tenths / 10, tenths % 10),
     }
 }
 
@@ -250,6 +231,5 @@ mod tests {
             line("x", Unit::Bytes, 0, Some(0), Duration::ZERO),
             "x: 0 bytes of 0 bytes (100 %), 0 bytes/s"
         );
-        assert_eq!(bytes(1536), "1.5 KiB");
     }
 }

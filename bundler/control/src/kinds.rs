@@ -257,7 +257,7 @@ fn read_documents(
     for document in documents {
         // `kubectl get -o yaml` wraps objects in a list; a list of objects is those objects.
         match document.field("items").map(|items| &items.value) {
-            Some(super::yaml::Value::Sequence(items))
+            Some(super::yaml::YamlValue::Sequence(items))
                 if document.field("kind").and_then(Node::as_str) == Some("List") =>
             {
                 objects.extend(

@@ -18,8 +18,8 @@ mod site_values;
 
 pub use delivery::{
     Bootstrap, Charts, DeliveryPolicy, Drift, EXPIRES_DAYS, EXPIRES_DAYS_DEFAULT, Encryption,
-    HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images, PromotionHook, PromotionHooks, PromotionPolicy,
-    Transport,
+    HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images, MAX_REMOVAL_PERCENT_DEFAULT, PromotionHook,
+    PromotionHooks, PromotionPolicy, Transport,
 };
 pub use image_fields::{FieldStep, ImageField};
 pub use image_signatures::{

@@ -23,14 +23,14 @@ const MAX_NODES: usize = 1_000_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The value.
-    pub value: Value,
+    pub value: YamlValue,
     /// Its bytes in the file.
     pub span: Range<usize>,
 }
 
 /// A YAML value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     /// Nothing, or `null`.
     Null,
     /// `true` or `false`.
@@ -60,19 +60,19 @@ impl Node {
     /// What kind of value it is, for people.
     pub fn kind(&self) -> &'static str {
         match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "text",
-            Value::Sequence(_) => "a list",
-            Value::Mapping(_) => "a map",
+            YamlValue::Null => "nothing",
+            YamlValue::Bool(_) => "a boolean",
+            YamlValue::Number(_) => "a number",
+            YamlValue::String(_) => "text",
+            YamlValue::Sequence(_) => "a list",
+            YamlValue::Mapping(_) => "a map",
         }
     }
 
     /// The value of a map's key.
     pub fn field(&self, key: &str) -> Option<&Node> {
         match &self.value {
-            Value::Mapping(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
+            YamlValue::Mapping(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ impl Node {
     /// The text, when it is text.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            Value::String(text) => Some(text),
+            YamlValue::String(text) => Some(text),
             _ => None,
         }
     }
@@ -121,7 +121,7 @@ pub fn parse_part(
             Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
             event => {
                 let node = reader.node(event, span, 0)?;
-                if node.value != Value::Null {
+                if node.value != YamlValue::Null {
                     documents.push(node);
                 }
             }
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
                     if block && self.ends_without_newline(own.end) {
                         text.truncate(text.trim_end_matches('\n').len());
                     }
-                    Value::String(text)
+                    YamlValue::String(text)
                 };
                 (value, own.end, anchor)
             }
@@ -216,11 +216,11 @@ impl<'a> Reader<'a> {
                         }
                     }
                 }
-                (Value::Sequence(items), end, anchor)
+                (YamlValue::Sequence(items), end, anchor)
             }
             Event::MappingStart(anchor, _) => {
                 let (entries, end) = self.mapping(own.end, depth)?;
-                (Value::Mapping(entries), end, anchor)
+                (YamlValue::Mapping(entries), end, anchor)
             }
             Event::Alias(id) => {
                 let costs = self.anchors.get(&id).map(|known| (known.1, known.2));
@@ -268,10 +268,10 @@ impl<'a> Reader<'a> {
             let value = self.node(event, span, depth + 1)?;
             end = end.max(key_span.end).max(value.span.end);
             let key = match key_node.value {
-                Value::String(text) | Value::Number(text) => text,
-                Value::Bool(value) => value.to_string(),
-                Value::Null => "null".into(),
-                Value::Sequence(_) | Value::Mapping(_) => {
+                YamlValue::String(text) | YamlValue::Number(text) => text,
+                YamlValue::Bool(value) => value.to_string(),
+                YamlValue::Null => "null".into(),
+                YamlValue::Sequence(_) | YamlValue::Mapping(_) => {
                     return Err(self.fail(
                         "yaml-syntax",
                         "a key must be a single word or text",
@@ -308,11 +308,11 @@ impl<'a> Reader<'a> {
         }
         for merge in merges {
             let sources = match merge.value {
-                Value::Sequence(items) => items,
+                YamlValue::Sequence(items) => items,
                 _ => vec![merge],
             };
             for source in sources {
-                let Value::Mapping(merged) = source.value else {
+                let YamlValue::Mapping(merged) = source.value else {
                     return Err(self.fail("yaml-syntax", "`<<` merges maps only", source.span));
                 };
                 for entry in merged {
@@ -403,13 +403,13 @@ impl Offsets {
 }
 
 /// A plain scalar by YAML 1.2's core schema.
-fn plain(text: &str) -> Value {
+fn plain(text: &str) -> YamlValue {
     match text {
-        _ if NULLS.contains(&text) => Value::Null,
-        _ if TRUES.contains(&text) => Value::Bool(true),
-        _ if FALSES.contains(&text) => Value::Bool(false),
-        _ if is_number(text) => Value::Number(text.into()),
-        _ => Value::String(text.into()),
+        _ if NULLS.contains(&text) => YamlValue::Null,
+        _ if TRUES.contains(&text) => YamlValue::Bool(true),
+        _ if FALSES.contains(&text) => YamlValue::Bool(false),
+        _ if is_number(text) => YamlValue::Number(text.into()),
+        _ => YamlValue::String(text.into()),
     }
 }
 

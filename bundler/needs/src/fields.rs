@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::{FieldStep, ImageField};
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 
 /// By the place of a field in its list: whether any object of its kind has it.
 pub(crate) type Seen = BTreeMap<usize, bool>;
@@ -32,7 +32,7 @@ pub(crate) fn objects(document: &Node) -> Vec<&Node> {
     let kind = document.field("kind").and_then(Node::as_str);
     let items = document.field("items").map(|node| &node.value);
     match (kind.is_some_and(|kind| kind.ends_with("List")), items) {
-        (true, Some(Value::Sequence(items))) if !items.is_empty() => {
+        (true, Some(YamlValue::Sequence(items))) if !items.is_empty() => {
             items.iter().flat_map(objects).collect()
         }
         _ => vec![document],
@@ -120,11 +120,11 @@ fn at<'n>(object: &'n Node, path: &[FieldStep]) -> Vec<&'n Node> {
         nodes = nodes
             .into_iter()
             .flat_map(|node| match (step, &node.value) {
-                (FieldStep::Key(key), Value::Mapping(_)) => {
+                (FieldStep::Key(key), YamlValue::Mapping(_)) => {
                     node.field(key).into_iter().collect::<Vec<_>>()
                 }
-                (FieldStep::Each, Value::Sequence(items)) => items.iter().collect(),
-                (FieldStep::Each, Value::Mapping(entries)) => {
+                (FieldStep::Each, YamlValue::Sequence(items)) => items.iter().collect(),
+                (FieldStep::Each, YamlValue::Mapping(entries)) => {
                     entries.iter().map(|entry| &entry.value).collect()
                 }
                 _ => Vec::new(),
@@ -146,7 +146,9 @@ pub(crate) fn image(node: &Node) -> Option<String> {
 pub(crate) fn composed(node: &Node) -> Option<String> {
     let own = |key: &str| match node.field(key).map(|node| &node.value) {
         // A tag without quotes is one, too.
-        Some(Value::String(text) | Value::Number(text)) if !text.is_empty() => Some(text.as_str()),
+        Some(YamlValue::String(text) | YamlValue::Number(text)) if !text.is_empty() => {
+            Some(text.as_str())
+        }
         _ => None,
     };
     let repository = own("repository")?;

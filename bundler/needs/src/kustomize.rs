@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 use outhaul_git::source::{OpenedSource, SourceError, normal_path};
 
 use crate::manifest::{Helm, Need, Substitution, is_kustomization, substitutions};
@@ -474,7 +474,7 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 /// The items of a list.
 fn list<'a>(node: &'a Node, key: &str) -> &'a [Node] {
     match node.field(key).map(|node| &node.value) {
-        Some(Value::Sequence(items)) => items,
+        Some(YamlValue::Sequence(items)) => items,
         _ => &[],
     }
 }

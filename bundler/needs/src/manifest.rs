@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 use outhaul_kit::commit_id::typed_commit_id;
 
 use crate::fields::{self, Kinds, Seen};
@@ -278,7 +278,7 @@ pub(crate) fn is_kustomization(file: &SourceFile, document: &Node) -> bool {
 }
 
 pub(crate) fn substitutions(document: &Node) -> Vec<Substitution> {
-    let Some(Value::Sequence(items)) = document.field("images").map(|node| &node.value) else {
+    let Some(YamlValue::Sequence(items)) = document.field("images").map(|node| &node.value) else {
         return Vec::new();
     };
     items.iter().filter_map(substitution).collect()
@@ -288,7 +288,9 @@ pub(crate) fn substitutions(document: &Node) -> Vec<Substitution> {
 pub(crate) fn substitution(node: &Node) -> Option<Substitution> {
     let own = |key: &str| match node.field(key).map(|node| &node.value) {
         // A tag without quotes is one, too.
-        Some(Value::String(text) | Value::Number(text)) if !text.is_empty() => Some(text.clone()),
+        Some(YamlValue::String(text) | YamlValue::Number(text)) if !text.is_empty() => {
+            Some(text.clone())
+        }
         _ => None,
     };
     Some(Substitution {
@@ -304,7 +306,7 @@ pub(crate) fn substitution(node: &Node) -> Option<Substitution> {
 /// operators that hold containers.
 pub(crate) fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need, Location)>) {
     match &node.value {
-        Value::Mapping(entries) => {
+        YamlValue::Mapping(entries) => {
             for entry in entries {
                 let is_image = match entry.key.as_str() {
                     // A container, not any field that is called `image`.
@@ -324,7 +326,7 @@ pub(crate) fn images(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Need,
                 }
             }
         }
-        Value::Sequence(items) => items.iter().for_each(|item| images(file, item, found)),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| images(file, item, found)),
         _ => {}
     }
 }
@@ -360,7 +362,7 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
         _ => return,
     };
     let several = match spec.field("sources").map(|node| &node.value) {
-        Some(Value::Sequence(items)) => items.as_slice(),
+        Some(YamlValue::Sequence(items)) => items.as_slice(),
         _ => &[],
     };
     let places = [Some(spec), spec.field("source")].into_iter().flatten();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 use outhaul_kit::image_name::{is_repository, is_tag};
 
 use crate::fields::{composed, named, objects};
@@ -125,7 +125,7 @@ impl Walk<'_> {
             return;
         }
         match &node.value {
-            Value::Mapping(entries) => {
+            YamlValue::Mapping(entries) => {
                 if is_called_image(called)
                     && let Some(image) = composed(node)
                     && is_named(&image)
@@ -146,13 +146,13 @@ impl Walk<'_> {
                     self.node(&below(path, &entry.key), called, &entry.value);
                 }
             }
-            Value::Sequence(items) => {
+            YamlValue::Sequence(items) => {
                 let path = format!("{path}[*]");
                 for item in items {
                     self.node(&path, called, item);
                 }
             }
-            Value::String(text) => {
+            YamlValue::String(text) => {
                 let mut images: Vec<&str> = whole_names(text).collect();
                 if images.is_empty() && is_called_image(called) && is_named(text) {
                     images.push(text);

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 
 /// Adds the containers within `node` that have `imagePullPolicy: Always`.
 pub(crate) fn always(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(String, Location)>) {
     match &node.value {
-        Value::Mapping(entries) => {
+        YamlValue::Mapping(entries) => {
             let policy = node.field("imagePullPolicy");
             let policy = policy.filter(|policy| policy.as_str() == Some("Always"));
             let image = node.field("image").and_then(Node::as_str);
@@ -21,7 +21,7 @@ pub(crate) fn always(file: &Arc<SourceFile>, node: &Node, found: &mut Vec<(Strin
                 always(file, &entry.value, found);
             }
         }
-        Value::Sequence(items) => items.iter().for_each(|item| always(file, item, found)),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| always(file, item, found)),
         _ => {}
     }
 }

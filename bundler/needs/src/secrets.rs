@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 use outhaul_kit::format_count::format_count;
 use outhaul_kit::secrets;
 
@@ -78,7 +78,7 @@ fn of_secret(file: &Arc<SourceFile>, document: &Node) -> Option<Diagnostic> {
     let values = ["data", "stringData"].into_iter();
     let values = values.filter_map(|key| document.field(key));
     let entries = values.flat_map(|node| match &node.value {
-        Value::Mapping(entries) => entries.as_slice(),
+        YamlValue::Mapping(entries) => entries.as_slice(),
         _ => &[],
     });
     let clear = entries.filter(|entry| scalar(&entry.value).is_some_and(is_clear));
@@ -107,7 +107,7 @@ fn is_clear(value: &str) -> bool {
 
 fn scalar(node: &Node) -> Option<&str> {
     match &node.value {
-        Value::String(text) | Value::Number(text) => Some(text),
+        YamlValue::String(text) | YamlValue::Number(text) => Some(text),
         _ => None,
     }
 }
@@ -115,19 +115,19 @@ fn scalar(node: &Node) -> Option<&str> {
 /// The values below `node` that are tokens, and those of variables and settings whose names are those of secrets.
 fn of_values(file: &Arc<SourceFile>, key: &str, node: &Node, found: &mut Vec<Diagnostic>) {
     match &node.value {
-        Value::String(text) => {
+        YamlValue::String(text) => {
             // Of what Kustomize makes a Secret or ConfigMap.
             let is_literal = key == "literals" && secrets::is_in_clear("", text);
             if is_literal || secrets::without_tokens(text) != *text {
                 found.push(finding(file, node, &format!("`{key}`")));
             }
         }
-        Value::Sequence(items) => {
+        YamlValue::Sequence(items) => {
             for item in items {
                 of_values(file, key, item, found);
             }
         }
-        Value::Mapping(entries) => {
+        YamlValue::Mapping(entries) => {
             // A variable of a container.
             let name = node.field("name").and_then(Node::as_str);
             let is_settings = node.field("kind").and_then(Node::as_str) == Some("ConfigMap");
@@ -139,7 +139,7 @@ fn of_values(file: &Arc<SourceFile>, key: &str, node: &Node, found: &mut Vec<Dia
                     (Some((name, text)), _) if secrets::is_in_clear(name, text) => {
                         found.push(finding(file, &entry.value, &format!("`{name}`")));
                     }
-                    (None, Value::Mapping(entries)) if data => {
+                    (None, YamlValue::Mapping(entries)) if data => {
                         for entry in entries {
                             let text = scalar(&entry.value).unwrap_or_default();
                             if secrets::is_in_clear(&entry.key, text) {
@@ -152,7 +152,7 @@ fn of_values(file: &Arc<SourceFile>, key: &str, node: &Node, found: &mut Vec<Dia
                 }
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        YamlValue::Null | YamlValue::Bool(_) | YamlValue::Number(_) => {}
     }
 }
 

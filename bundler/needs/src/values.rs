@@ -2,16 +2,16 @@
 //!
 //! What comes in: a node of YAML, or two values. What goes out: one value. It is pure.
 
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 use serde_json::Value as Json;
 
 /// A value as JSON, with numbers as Helm has them: `1.10` without quotes is 1.1.
 pub(crate) fn json(node: &Node) -> Json {
     match &node.value {
-        Value::Null => Json::Null,
-        Value::Bool(value) => Json::Bool(*value),
-        Value::String(text) => Json::String(text.clone()),
-        Value::Number(text) => {
+        YamlValue::Null => Json::Null,
+        YamlValue::Bool(value) => Json::Bool(*value),
+        YamlValue::String(text) => Json::String(text.clone()),
+        YamlValue::Number(text) => {
             let whole = text.parse::<i64>().ok().map(Json::from);
             let number = whole.or_else(|| text.parse::<f64>().ok().map(Json::from));
             // Infinite, or written to another base: a text is shown as it is.
@@ -19,8 +19,8 @@ pub(crate) fn json(node: &Node) -> Json {
                 .filter(Json::is_number)
                 .unwrap_or_else(|| Json::String(text.clone()))
         }
-        Value::Sequence(items) => items.iter().map(json).collect(),
-        Value::Mapping(entries) => entries
+        YamlValue::Sequence(items) => items.iter().map(json).collect(),
+        YamlValue::Mapping(entries) => entries
             .iter()
             .map(|entry| (entry.key.clone(), json(&entry.value)))
             .collect::<serde_json::Map<_, _>>()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use outhaul_bundle::fleet::MAX_RESOURCES_BYTES;
 use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 
 const API: &str = "fleet.cattle.io/";
 
@@ -19,7 +19,7 @@ pub fn open(files: &[Arc<SourceFile>]) -> Option<Location> {
         for node in yaml::parse(file).unwrap_or_default() {
             let text = |key: &str| node.field(key).and_then(Node::as_str).unwrap_or_default();
             let resources = node.field("spec").and_then(|spec| spec.field("resources"));
-            let is_open = resources.is_none_or(|all| matches!(all.value, Value::Null));
+            let is_open = resources.is_none_or(|all| matches!(all.value, YamlValue::Null));
             if text("kind") == "Bundle" && text("apiVersion").starts_with(API) && is_open {
                 let start = node.span.start;
                 return Some(Location::new(file, start..start + 1));

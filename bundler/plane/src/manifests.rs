@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 
 /// How an object is known: group, kind, namespace, name.
 type Key = (String, String, String, String);
@@ -88,7 +88,7 @@ fn object(
     if may_be_list
         && group.is_empty()
         && kind.as_deref() == Some("List")
-        && let Some(Value::Sequence(items)) = node.field("items").map(|items| &items.value)
+        && let Some(YamlValue::Sequence(items)) = node.field("items").map(|items| &items.value)
     {
         for item in items {
             object(file, item, false, seen, findings);

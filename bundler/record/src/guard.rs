@@ -12,10 +12,8 @@ use outhaul_bundle::Digest;
 
 use outhaul_control::ControlPlane;
 use outhaul_control::kinds::CODE_DIGITS;
+use outhaul_control::model::MAX_REMOVAL_PERCENT_DEFAULT;
 use outhaul_plane::delivery;
-
-/// The share of assignments that may be removed in one run, in percent, where the control plane says nothing.
-pub const MAX_REMOVAL_PERCENT: u8 = 30;
 
 /// A removal that nobody acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,9 +48,9 @@ pub fn max_percent(control_plane: &ControlPlane) -> u8 {
     let said = control_plane.cluster_types.values().map(|cluster_type| {
         let delivery = delivery::of(control_plane, cluster_type).unwrap_or_default();
         let most = delivery.max_removal_percent;
-        most.map_or(MAX_REMOVAL_PERCENT, |most| most.value)
+        most.map_or(MAX_REMOVAL_PERCENT_DEFAULT, |most| most.value)
     });
-    said.min().unwrap_or(MAX_REMOVAL_PERCENT)
+    said.min().unwrap_or(MAX_REMOVAL_PERCENT_DEFAULT)
 }
 
 /// Compares two results, each the set of `<cluster type>/<target>` that it holds.

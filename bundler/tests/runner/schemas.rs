@@ -18,12 +18,12 @@ use super::kalypso;
 
 fn json(node: &Node) -> Value {
     match &node.value {
-        yaml::Value::Null => Value::Null,
-        yaml::Value::Bool(value) => Value::Bool(*value),
-        yaml::Value::Number(text) => serde_json::from_str(text).unwrap_or(Value::Bool(true)),
-        yaml::Value::String(text) => Value::String(text.clone()),
-        yaml::Value::Sequence(items) => items.iter().map(json).collect(),
-        yaml::Value::Mapping(entries) => {
+        yaml::YamlValue::Null => Value::Null,
+        yaml::YamlValue::Bool(value) => Value::Bool(*value),
+        yaml::YamlValue::Number(text) => serde_json::from_str(text).unwrap_or(Value::Bool(true)),
+        yaml::YamlValue::String(text) => Value::String(text.clone()),
+        yaml::YamlValue::Sequence(items) => items.iter().map(json).collect(),
+        yaml::YamlValue::Mapping(entries) => {
             let entries = entries.iter();
             Value::Object(entries.map(|e| (e.key.clone(), json(&e.value))).collect())
         }

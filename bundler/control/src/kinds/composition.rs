@@ -11,7 +11,7 @@ use super::super::model::composition::{
     AllowedConflict, ArrayRule, CompositionPolicy, Conflicts, PRIORITY_LABEL, Precedence,
 };
 use super::super::model::{ControlPlane, Spanned};
-use super::super::yaml::Value;
+use super::super::yaml::YamlValue;
 use super::OUTHAUL;
 use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
@@ -228,7 +228,7 @@ fn allowed(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<Allowe
     let items = reader.list(spec, "allowed");
     for (at, node) in items.iter().enumerate() {
         let what = format!("{}.allowed[{at}]", spec.what);
-        if matches!(node.value, Value::Mapping(_)) {
+        if matches!(node.value, YamlValue::Mapping(_)) {
             let fields = reader.map(node, &what, spec.shape.field("allowed").item())?;
             let key = reader.text(&fields, "key")?.value;
             let containers = reader.texts(&fields, "containers");

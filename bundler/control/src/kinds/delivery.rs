@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::index::waves::{MAX_HOURS, MAX_SEED_BYTES, Wave, Waves};
+use outhaul_kit::size;
 use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
-    Bootstrap, Charts, DeliveryPolicy, Drift, EXPIRES_DAYS, Encryption, Images, Spanned, Transport,
+    Bootstrap, Charts, DeliveryPolicy, Drift, EXPIRES_DAYS, EXPIRES_DAYS_DEFAULT, Encryption,
+    Images, MAX_REMOVAL_PERCENT_DEFAULT, Spanned, Transport,
 };
-use super::super::yaml::Value;
+use super::super::yaml::YamlValue;
 use super::OUTHAUL;
 use super::fields::{FieldReader, Fields};
 use super::label_selector;
@@ -67,7 +69,7 @@ pub(super) fn described() -> KindSchema {
             ),
             may(
                 "expiresDays",
-                "Days until a bundle may no longer be installed; default 180.",
+                default("Days until a bundle may no longer be installed", EXPIRES_DAYS_DEFAULT),
                 whole(EXPIRES_DAYS),
             ),
             may(
@@ -82,7 +84,7 @@ pub(super) fn described() -> KindSchema {
             ),
             may(
                 "maxRemovalPercent",
-                "The largest share of assignments that one change may remove; default 30.",
+                default("The largest share of assignments that one change may remove", MAX_REMOVAL_PERCENT_DEFAULT),
                 whole(0..=100),
             ),
             may(
@@ -130,10 +132,14 @@ pub(super) fn described() -> KindSchema {
     )
 }
 
+fn default(about: &str, value: impl std::fmt::Display) -> String {
+    format!("{about}; default {value}.")
+}
+
 fn size_shape() -> serde_json::Value {
     json!({
         "type": ["string", "integer"],
-        "pattern": "^[0-9]+(\\.[0-9]{1,3})? *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
+        "pattern": size::PATTERN,
         "minimum": 1,
         "examples": ["600 MB"],
     })
@@ -180,7 +186,7 @@ pub(super) fn read(reader: &mut FieldReader<'_>, object: &Fields<'_>) -> Option<
     let image_fields = image_fields::read(reader, &spec);
     let expires_days = reader.integer(&spec, "expiresDays");
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
-    let size_budget = size(reader, &spec, "sizeBudget");
+    let size_budget = size_of(reader, &spec, "sizeBudget");
     let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
     let scan = scan(reader, &spec);
@@ -316,7 +322,7 @@ fn bootstrap(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Spanned<
     let targets = reader.texts(&fields, "targets");
     let reconciler = reader.text(&fields, "reconciler");
     let written = match fields.field("targets").map(|node| &node.value) {
-        Some(Value::Sequence(items)) => items.len(),
+        Some(YamlValue::Sequence(items)) => items.len(),
         // It was reported.
         Some(_) => return None,
         None => 0,
@@ -361,87 +367,25 @@ fn note<T>(
     }
 }
 
-/// Units of a size, and how many bytes each has.
-const UNITS: [(&str, u64); 9] = [
-    ("B", 1),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-];
-
-fn size(reader: &mut FieldReader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spanned<u64>> {
+fn size_of(reader: &mut FieldReader<'_>, spec: &Fields<'_>, key: &str) -> Option<Spanned<u64>> {
     let node = spec.field(key)?;
     // A bare number is a number to YAML and bytes to us.
     let written = match &node.value {
-        Value::Number(written) => written.clone(),
+        YamlValue::Number(written) => written.clone(),
         _ => reader.optional_text(spec, key)?.value,
     };
     let location = reader.location(node);
-    let value = bytes(&written).filter(|bytes| *bytes > 0);
+    let value = size::parse(&written).filter(|bytes| *bytes > 0);
     let Some(value) = value else {
         reader.report(
             Diagnostic::error("bad-value", format!("`{written}` is not a size"))
                 .at(&location)
-                .help("write a number and a unit, such as `600 MB` or `4.7GiB`; units are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"),
+                .help(format!(
+                    "write a number and a unit, such as `600 MB` or `4.7GiB`; units are {}",
+                    size::UNIT_NAMES
+                )),
         );
         return None;
     };
     Some(Spanned { value, location })
-}
-
-/// Bytes of `600MB`, `4.7 GiB`, `1000`. Whole numbers all the way: a budget is not rounded up.
-fn bytes(written: &str) -> Option<u64> {
-    let split = written
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(written.len());
-    let (number, unit) = written.split_at(split);
-    let unit = match unit.trim() {
-        "" => 1,
-        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
-    };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || part.len() > 3 || number.ends_with('.') {
-        return None;
-    }
-    let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
-    let part = if part.is_empty() {
-        0
-    } else {
-        part.parse().ok()?
-    };
-    let thousandths = unit.checked_mul(part)? / scale;
-    whole
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(unit)?
-        .checked_add(thousandths)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units_and_are_never_rounded_up() {
-        for (written, expected) in [
-            ("1000", Some(1000)),
-            ("600MB", Some(600_000_000)),
-            ("600 MiB", Some(629_145_600)),
-            ("4.7GB", Some(4_700_000_000)),
-            ("0.001kB", Some(1)),
-            ("0.5B", Some(0)),
-            ("MB", None),
-            ("1.MB", None),
-            ("1 mb", None),
-            ("-1", None),
-            ("99999999TiB", None),
-        ] {
-            assert_eq!(bytes(written), expected, "{written}");
-        }
-    }
 }

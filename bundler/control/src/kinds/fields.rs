@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::super::model::Spanned;
-use super::super::yaml::{MapEntry, Node, Value};
+use super::super::yaml::{MapEntry, Node, YamlValue};
 use super::shape::Shape;
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
@@ -75,7 +75,7 @@ impl<'a> FieldReader<'a> {
     ) -> Option<Fields<'n>> {
         let known = shape.names();
         let mut reported = Vec::new();
-        let Value::Mapping(entries) = &node.value else {
+        let YamlValue::Mapping(entries) = &node.value else {
             self.wrong_type(node, what, "a map");
             return None;
         };
@@ -93,7 +93,7 @@ impl<'a> FieldReader<'a> {
             reported.push(entry.key.as_str());
         }
         let empty = |entry: &&MapEntry| {
-            entry.value.value == Value::Null
+            entry.value.value == YamlValue::Null
                 && known.contains(&entry.key.as_str())
                 && shape.refuses_null(&entry.key)
         };
@@ -177,7 +177,7 @@ impl<'a> FieldReader<'a> {
         let node = fields.field(key)?;
         let range = fields.shape.field(key).bounds();
         let what = format!("{}.{key}", fields.what);
-        let Value::Number(written) = &node.value else {
+        let YamlValue::Number(written) = &node.value else {
             self.wrong_type(node, &what, "a whole number");
             return None;
         };
@@ -231,7 +231,7 @@ impl<'a> FieldReader<'a> {
         match fields.field(key) {
             None => &[],
             Some(Node {
-                value: Value::Sequence(items),
+                value: YamlValue::Sequence(items),
                 ..
             }) => items,
             Some(other) => {
@@ -260,7 +260,7 @@ impl<'a> FieldReader<'a> {
     ) -> Option<BTreeMap<String, Spanned<String>>> {
         let node = fields.field(key)?;
         let what = format!("{}.{key}", fields.what);
-        let Value::Mapping(entries) = &node.value else {
+        let YamlValue::Mapping(entries) = &node.value else {
             self.wrong_type(node, &what, "a map");
             return None;
         };
@@ -276,7 +276,7 @@ impl<'a> FieldReader<'a> {
     /// `node` as text.
     pub(super) fn as_text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
         match &node.value {
-            Value::String(text) => Some(Spanned {
+            YamlValue::String(text) => Some(Spanned {
                 value: text.clone(),
                 location: self.location(node),
             }),
@@ -317,7 +317,7 @@ impl<'a> FieldReader<'a> {
         let mut diagnostic =
             Diagnostic::error("wrong-type", format!("`{what}` must be {wanted}")).at(&location);
         diagnostic = diagnostic.label(format!("this is {}", node.kind()));
-        let scalar = matches!(node.value, Value::Bool(_) | Value::Number(_));
+        let scalar = matches!(node.value, YamlValue::Bool(_) | YamlValue::Number(_));
         if wanted == "text" && scalar {
             let written = self.file.text.get(node.span.clone()).unwrap_or_default();
             diagnostic = diagnostic.help(format!("quote it: \"{written}\""));
@@ -331,7 +331,7 @@ impl<'n> Fields<'n> {
     pub(super) fn field(&self, key: &str) -> Option<&'n Node> {
         self.node
             .field(key)
-            .filter(|node| node.value != Value::Null)
+            .filter(|node| node.value != YamlValue::Null)
     }
 
     /// Whether a field is written without a value, which was reported then.

@@ -6,7 +6,7 @@
 //! Every other object gives nothing: it is ignored.
 
 use super::super::diagnostic::{Diagnostic, Location};
-use super::super::yaml::{Node, Value};
+use super::super::yaml::{Node, YamlValue};
 use super::config::PLATFORM_CONFIG;
 use super::fields::FieldReader;
 use super::{KALYPSO, OUTHAUL, described};
@@ -35,7 +35,7 @@ const HARMLESS: [&str; 5] = ["apiVersion", "kind", "metadata", "resources", "nam
 
 /// A document without `apiVersion`.
 pub(super) fn without_version(reader: &mut FieldReader<'_>, document: &Node) {
-    let Value::Mapping(_) = &document.value else {
+    let YamlValue::Mapping(_) = &document.value else {
         incomplete(reader, document, "`apiVersion` and `kind`");
         return;
     };
@@ -138,7 +138,7 @@ fn not_a_config_map(reader: &mut FieldReader<'_>, document: &Node, version: &str
 pub(super) fn unlabelled(reader: &mut FieldReader<'_>, document: &Node) {
     let metadata = document.field("metadata");
     let annotations = metadata.and_then(|m| m.field("annotations"));
-    if let Some(Value::Mapping(entries)) = annotations.map(|node| &node.value)
+    if let Some(YamlValue::Mapping(entries)) = annotations.map(|node| &node.value)
         && !has_label(document, PLATFORM_CONFIG)
         && let Some(entry) = entries.iter().find(|entry| entry.key == PLATFORM_CONFIG)
     {
@@ -147,7 +147,7 @@ pub(super) fn unlabelled(reader: &mut FieldReader<'_>, document: &Node) {
         return;
     }
     let labels = document.field("metadata").and_then(|m| m.field("labels"));
-    let Some(Value::Mapping(entries)) = labels.map(|labels| &labels.value) else {
+    let Some(YamlValue::Mapping(entries)) = labels.map(|labels| &labels.value) else {
         return;
     };
     for entry in entries {
@@ -225,12 +225,12 @@ fn flux(reader: &mut FieldReader<'_>, document: &Node, kind: &str) {
 
 /// All files of a folder are read here; Kustomize reads those that are listed, and may change them.
 fn kustomization(reader: &mut FieldReader<'_>, document: &Node) {
-    let Value::Mapping(entries) = &document.value else {
+    let YamlValue::Mapping(entries) = &document.value else {
         return;
     };
     for entry in entries {
         let at = match (&entry.value.value, entry.key.as_str()) {
-            (Value::Sequence(items), "resources") => {
+            (YamlValue::Sequence(items), "resources") => {
                 let elsewhere = |item: &&Node| {
                     let text = item.as_str().unwrap_or_default();
                     text.contains("..") || text.contains(':') || text.starts_with("github.com")
@@ -274,7 +274,7 @@ fn incomplete(reader: &mut FieldReader<'_>, document: &Node, missing: &str) {
 
 /// Also a list of what looks like objects: in YAML they are their own documents.
 fn looks_like_an_object(document: &Node) -> bool {
-    if let Value::Sequence(items) = &document.value {
+    if let YamlValue::Sequence(items) = &document.value {
         return items.iter().any(looks_like_an_object);
     }
     let fields = ["metadata", "kind", "spec", "data"];

@@ -6,7 +6,7 @@
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spanned;
 use super::super::selector::{Operator, Requirement, Selector, SelectorError};
-use super::super::yaml::Value;
+use super::super::yaml::YamlValue;
 use super::fields::{FieldReader, Fields};
 use outhaul_kit::suggest::did_you_mean;
 
@@ -39,7 +39,7 @@ pub(super) fn selector(reader: &mut FieldReader<'_>, parent: &Fields<'_>) -> Opt
                 }
             }
         }
-        if let Some(Value::Mapping(entries)) = fields.field("matchLabels").map(|n| &n.value) {
+        if let Some(YamlValue::Mapping(entries)) = fields.field("matchLabels").map(|n| &n.value) {
             sound &= requirements.len() == entries.len();
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn selector(reader: &mut FieldReader<'_>, parent: &Fields<'_>) -> Opt
         };
         // What is not a list was reported, and that it is empty would be said of nothing.
         let listed = expression.field("values").map(|node| &node.value);
-        if listed.is_some_and(|value| !matches!(value, Value::Sequence(_))) {
+        if listed.is_some_and(|value| !matches!(value, YamlValue::Sequence(_))) {
             sound = false;
             continue;
         }

@@ -18,7 +18,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::model::{
     HOOK_MINUTES, HOOK_MINUTES_DEFAULT, PromotionHook, PromotionHooks, PromotionPolicy,
 };
-use super::super::yaml::{Node, Value};
+use super::super::yaml::{Node, YamlValue};
 use super::OUTHAUL;
 use super::fields::{FieldReader, Fields};
 use super::metadata::Metadata;
@@ -184,7 +184,7 @@ fn hooks() -> Shape {
         must("name", "Its name.", pattern(HOOK_NAME, "smoke-test")),
         may(
             TIMEOUT,
-            "How long it may take, in minutes; 10 when left out.",
+            format!("How long it may take, in minutes; {HOOK_MINUTES_DEFAULT} when left out."),
             whole(HOOK_MINUTES),
         ),
     ]))
@@ -393,7 +393,7 @@ fn checks(reader: &mut FieldReader<'_>, spec: &Fields<'_>) -> Option<Vec<CheckRu
 /// Whether an empty list is written under `key`: where a list that is left out means all, an empty one may be meant as none.
 fn is_empty(fields: &Fields<'_>, key: &str) -> bool {
     let node = fields.field(key).map(|node| &node.value);
-    matches!(node, Some(Value::Sequence(items)) if items.is_empty())
+    matches!(node, Some(YamlValue::Sequence(items)) if items.is_empty())
 }
 
 type Shares = (Option<u8>, Option<u32>, Option<u32>);
@@ -467,7 +467,7 @@ fn each<T>(
 ) -> Option<Vec<T>> {
     let nodes = reader.list(spec, key);
     // What is there and no list was reported as such.
-    let is_list = |node: &Node| matches!(node.value, Value::Sequence(_));
+    let is_list = |node: &Node| matches!(node.value, YamlValue::Sequence(_));
     let mut sound = spec.field(key).is_none_or(is_list);
     let mut found = Vec::new();
     for (at, node) in nodes.iter().enumerate() {

@@ -7,13 +7,13 @@
 use outhaul_kit::private_keys;
 
 use super::super::diagnostic::Diagnostic;
-use super::super::yaml::{Node, Value};
+use super::super::yaml::{Node, YamlValue};
 use super::fields::FieldReader;
 
 /// Reports each text of an object that holds a private key.
 pub(super) fn report(reader: &mut FieldReader<'_>, node: &Node, kind: &str, ours: bool) {
     match &node.value {
-        Value::String(text) => {
+        YamlValue::String(text) => {
             let Some(what) = private_keys::in_text(text) else {
                 return;
             };
@@ -29,17 +29,17 @@ pub(super) fn report(reader: &mut FieldReader<'_>, node: &Node, kind: &str, ours
                  sealed (`outhaul secret seal`)",
             ));
         }
-        Value::Sequence(items) => {
+        YamlValue::Sequence(items) => {
             for item in items {
                 report(reader, item, kind, ours);
             }
         }
-        Value::Mapping(entries) => {
+        YamlValue::Mapping(entries) => {
             for entry in entries {
                 report(reader, &entry.value, kind, ours);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        YamlValue::Null | YamlValue::Bool(_) | YamlValue::Number(_) => {}
     }
 }
 

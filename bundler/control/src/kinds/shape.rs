@@ -4,6 +4,7 @@
 //! and bounds, editors the JSON Schema, and people the reference. In Kalypso's kinds what is optional may
 //! also be written without a value (`labels:`), as Kubernetes takes it; in ours that is an error, decided here once for all kinds.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
@@ -176,26 +177,34 @@ pub(super) const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0
 /// One field of an object.
 pub(super) struct Field {
     name: &'static str,
-    about: &'static str,
+    about: Cow<'static, str>,
     required: bool,
     shape: Shape,
 }
 
 /// A field that must be there.
-pub(super) fn must(name: &'static str, about: &'static str, shape: impl Into<Shape>) -> Field {
+pub(super) fn must(
+    name: &'static str,
+    about: impl Into<Cow<'static, str>>,
+    shape: impl Into<Shape>,
+) -> Field {
     Field {
         name,
-        about,
+        about: about.into(),
         required: true,
         shape: shape.into(),
     }
 }
 
 /// A field that may be left out.
-pub(super) fn may(name: &'static str, about: &'static str, shape: impl Into<Shape>) -> Field {
+pub(super) fn may(
+    name: &'static str,
+    about: impl Into<Cow<'static, str>>,
+    shape: impl Into<Shape>,
+) -> Field {
     Field {
         name,
-        about,
+        about: about.into(),
         required: false,
         shape: shape.into(),
     }
@@ -211,7 +220,7 @@ pub(super) fn object(described: Vec<Field>) -> Shape {
         if field.required {
             required.push(field.name);
         }
-        shape = shape.with("description", field.about.into());
+        shape = shape.with("description", json!(field.about));
         properties.insert(field.name.into(), shape.schema.clone());
         fields.push((field.name, shape));
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{OpenValues, Spanned};
-use super::super::yaml::Value;
+use super::super::yaml::YamlValue;
 use super::OUTHAUL;
 use super::fields::{FieldReader, Fields};
 use super::label_selector;
@@ -271,7 +271,7 @@ fn like(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<site_values
 fn bound(reader: &mut FieldReader<'_>, fields: &Fields<'_>, name: &str) -> Option<i64> {
     let node = fields.field(name);
     let written = match node.map(|node| &node.value) {
-        Some(Value::Number(written)) => written.parse::<i64>().ok(),
+        Some(YamlValue::Number(written)) => written.parse::<i64>().ok(),
         _ => None,
     };
     if written.is_none() {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spanned;
-use super::super::yaml::{Node, Value};
+use super::super::yaml::{Node, YamlValue};
 use super::KALYPSO;
 use super::fields::{FieldReader, Fields, values};
 use super::metadata::{Metadata, check_name};
@@ -160,7 +160,7 @@ fn same(a: &WorkloadTarget, b: &WorkloadTarget) -> bool {
 /// which see all of them.
 fn misspelt(reader: &mut FieldReader<'_>, fields: &Fields<'_>) {
     let Some(Node {
-        value: Value::Mapping(entries),
+        value: YamlValue::Mapping(entries),
         ..
     }) = fields.field("manifests")
     else {

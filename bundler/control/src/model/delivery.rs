@@ -18,6 +18,8 @@ use super::Spanned;
 pub const EXPIRES_DAYS: RangeInclusive<u32> = 1..=3650;
 /// After how many where nobody says so.
 pub const EXPIRES_DAYS_DEFAULT: u32 = 180;
+/// The share of assignments that one run may remove, in percent, where no policy states it.
+pub const MAX_REMOVAL_PERCENT_DEFAULT: u8 = 30;
 
 /// How the platform of some cluster types travels. What is absent says nothing.
 #[derive(Debug, Clone, PartialEq)]

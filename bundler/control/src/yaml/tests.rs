@@ -55,7 +55,7 @@ fn every_value_knows_its_place_also_behind_wide_characters() {
     let text = "ä: {ö: [1, zwei]}\nlast: ü x\n";
     let node = one(text);
     let zwei = match &node.field("ä").unwrap().field("ö").unwrap().value {
-        Value::Sequence(items) => items[1].clone(),
+        YamlValue::Sequence(items) => items[1].clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(&text[zwei.span], "zwei");
@@ -74,10 +74,10 @@ fn documents_anchors_and_merges() {
     let c = a.field("c").unwrap();
     assert_eq!(
         c.field("l").unwrap().value,
-        Value::Number("3".into()),
+        YamlValue::Number("3".into()),
         "own keys win"
     );
-    assert_eq!(c.field("k").unwrap().value, Value::Number("1".into()));
+    assert_eq!(c.field("k").unwrap().value, YamlValue::Number("1".into()));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn merging_costs_what_is_merged_and_not_its_square() {
         keys("l")
     );
     let documents = parse(&file(&text)).unwrap();
-    let Value::Mapping(entries) = &documents[0].field("b").unwrap().value else {
+    let YamlValue::Mapping(entries) = &documents[0].field("b").unwrap().value else {
         panic!("it is a map");
     };
     assert_eq!(entries.len(), 80_000);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use flate2::read::GzDecoder;
 use outhaul_control::diagnostic::SourceFile;
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
 use serde_json::Value as Json;
 
@@ -153,7 +153,9 @@ fn chart(
     };
     let description = parsed("Chart.yaml", description)?;
     let text = |node: &Node, key: &str| match node.field(key).map(|node| &node.value) {
-        Some(Value::String(text) | Value::Number(text)) if !text.is_empty() => Some(text.clone()),
+        Some(YamlValue::String(text) | YamlValue::Number(text)) if !text.is_empty() => {
+            Some(text.clone())
+        }
         _ => None,
     };
     let mut made = Chart {
@@ -165,7 +167,7 @@ fn chart(
     let older = files.get("requirements.yaml");
     let older = older.and_then(|bytes| parsed("requirements.yaml", bytes).ok());
     for of in std::iter::once(&description).chain(&older) {
-        if let Some(Value::Sequence(items)) = of.field("dependencies").map(|node| &node.value) {
+        if let Some(YamlValue::Sequence(items)) = of.field("dependencies").map(|node| &node.value) {
             made.dependencies
                 .extend(items.iter().map(|item| ChartDependency {
                     name: text(item, "name").unwrap_or_default(),
@@ -229,7 +231,7 @@ fn parsed(name: &str, bytes: &[u8]) -> Result<Node, String> {
         )
     })?;
     let empty = || Node {
-        value: Value::Mapping(Vec::new()),
+        value: YamlValue::Mapping(Vec::new()),
         span: 0..0,
     };
     Ok(documents.into_iter().next().unwrap_or_else(empty))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 
 use super::{list, text};
 use crate::fields::{self, Seen};
@@ -89,9 +89,9 @@ pub(super) fn of(file: &Arc<SourceFile>, document: &Node, fields: &[ImageField])
 /// The images of `containers` and `initContainers`, by where they begin, with the list and the container's name.
 fn containers(node: &Node, found: &mut Vec<(usize, String, String)>) {
     match &node.value {
-        Value::Mapping(entries) => {
+        YamlValue::Mapping(entries) => {
             for entry in entries {
-                if let ("containers" | "initContainers", Value::Sequence(items)) =
+                if let ("containers" | "initContainers", YamlValue::Sequence(items)) =
                     (entry.key.as_str(), &entry.value.value)
                 {
                     for item in items {
@@ -104,7 +104,7 @@ fn containers(node: &Node, found: &mut Vec<(usize, String, String)>) {
                 containers(&entry.value, found);
             }
         }
-        Value::Sequence(items) => items.iter().for_each(|item| containers(item, found)),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| containers(item, found)),
         _ => {}
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 
 use super::{list, strings, text};
 use crate::fields::{self, Kinds, Seen};
@@ -61,7 +61,7 @@ impl<'a> Looking<'a> {
         at: Option<&Location>,
         kind: Option<&str>,
     ) {
-        if let Value::Sequence(operations) = &document.value {
+        if let YamlValue::Sequence(operations) = &document.value {
             for one in operations.iter().filter(|one| one.field("op").is_some()) {
                 self.operation(file, one, at, kind);
             }
@@ -122,7 +122,7 @@ impl<'a> Looking<'a> {
             for (literal, node) in strings(generator, "literals") {
                 let (key, value) = literal.split_once('=').unwrap_or(("", literal));
                 let value = Node {
-                    value: Value::String(value.to_owned()),
+                    value: YamlValue::String(value.to_owned()),
                     ..node.clone()
                 };
                 let path = "configMapGenerator[*].literals[*]";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::ImageField;
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 
 use super::items::{self, Item};
 use super::looking::Looking;
@@ -83,7 +83,7 @@ impl Patch {
     pub(super) fn apply(&self, items: &mut Vec<Item>, fields: &[ImageField]) {
         for document in &self.documents {
             let mut own = match &document.value {
-                Value::Sequence(operations) => operations
+                YamlValue::Sequence(operations) => operations
                     .iter()
                     .flat_map(|one| self.operation(one, fields))
                     .collect(),
@@ -363,7 +363,7 @@ impl Walk<'_> {
                 }
             };
             for document in documents {
-                if !matches!(document.value, Value::Mapping(_) | Value::Null) {
+                if !matches!(document.value, YamlValue::Mapping(_) | YamlValue::Null) {
                     let at = Location::new(file, document.span.clone());
                     let message = format!(
                         "this is {}, and Rancher Fleet reads a map in `fleet.yaml`: it deploys nothing from this folder",
@@ -398,12 +398,12 @@ impl Walk<'_> {
 /// Whether a replacement writes to an image.
 fn sets_image(node: &Node) -> bool {
     match &node.value {
-        Value::Mapping(entries) => entries.iter().any(|entry| match entry.key.as_str() {
+        YamlValue::Mapping(entries) => entries.iter().any(|entry| match entry.key.as_str() {
             "source" => false,
             _ => sets_image(&entry.value),
         }),
-        Value::Sequence(items) => items.iter().any(sets_image),
-        Value::String(path) => path.contains(".image") || path.contains("ontainers"),
+        YamlValue::Sequence(items) => items.iter().any(sets_image),
+        YamlValue::String(path) => path.contains(".image") || path.contains("ontainers"),
         _ => false,
     }
 }

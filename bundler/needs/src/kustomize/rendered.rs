@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 use outhaul_git::source::normal_url;
 
 use super::{list, strings, text};
@@ -219,13 +219,13 @@ fn flux(
 }
 
 fn values(node: Option<&Node>, all: &mut BTreeMap<String, String>) {
-    let Some(Value::Mapping(entries)) = node.map(|node| &node.value) else {
+    let Some(YamlValue::Mapping(entries)) = node.map(|node| &node.value) else {
         return;
     };
     for entry in entries {
         let value = match &entry.value.value {
-            Value::String(text) | Value::Number(text) => text.clone(),
-            Value::Bool(value) => value.to_string(),
+            YamlValue::String(text) | YamlValue::Number(text) => text.clone(),
+            YamlValue::Bool(value) => value.to_string(),
             _ => continue,
         };
         all.insert(entry.key.clone(), value);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Location, SourceFile};
-use outhaul_control::yaml::{Node, Value};
+use outhaul_control::yaml::{Node, YamlValue};
 use serde_json::Value as Json;
 
 use super::{Need, text};
@@ -86,7 +86,7 @@ struct HelmObject {
 impl Helm {
     /// Adds what a document has of charts.
     pub(crate) fn add(&mut self, file: &Arc<SourceFile>, document: &Node) {
-        if let Some(Value::Sequence(items)) = document.field("items").map(|node| &node.value)
+        if let Some(YamlValue::Sequence(items)) = document.field("items").map(|node| &node.value)
             && text(document, "kind").is_some_and(|kind| kind.ends_with("List"))
         {
             for item in items {
@@ -145,7 +145,7 @@ impl Helm {
                     tests: spec
                         .field("test")
                         .and_then(|test| test.field("enable"))
-                        .is_some_and(|on| on.value == Value::Bool(true)),
+                        .is_some_and(|on| on.value == YamlValue::Bool(true)),
                     elsewhere: elsewhere(spec),
                     at: place(file, document, chart.unwrap_or(spec), "chart"),
                     id,
@@ -348,7 +348,7 @@ fn place(file: &Arc<SourceFile>, document: &Node, spec: &Node, key: &str) -> Loc
 /// What besides its own values decides about a release.
 fn elsewhere(spec: &Node) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some(Value::Sequence(items)) = spec.field("valuesFrom").map(|node| &node.value) {
+    if let Some(YamlValue::Sequence(items)) = spec.field("valuesFrom").map(|node| &node.value) {
         for item in items {
             let of = |key: &str| text(item, key).unwrap_or_default();
             all.push(format!("values of the {} `{}`", of("kind"), of("name")));

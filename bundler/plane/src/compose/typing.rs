@@ -10,7 +10,7 @@ use outhaul_gocompat::{Decoder, GoMap, GoValue, MapKind, decode_yaml};
 
 use super::Mode;
 use outhaul_control::diagnostic::SourceFile;
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 
 /// The typed value of `text`.
 pub fn typed(text: &str, mode: Mode) -> GoValue {
@@ -76,12 +76,12 @@ fn with_core_schema(text: &str) -> Option<GoValue> {
 /// Maps are of the type that Kalypso's templates see, so that its functions treat them alike.
 fn value_of(node: &Node) -> GoValue {
     match &node.value {
-        Value::Null => GoValue::Null,
-        Value::Bool(value) => GoValue::Bool(*value),
-        Value::Number(text) => number(text),
-        Value::String(text) => GoValue::from(text.as_str()),
-        Value::Sequence(items) => GoValue::List(items.iter().map(value_of).collect()),
-        Value::Mapping(entries) => {
+        YamlValue::Null => GoValue::Null,
+        YamlValue::Bool(value) => GoValue::Bool(*value),
+        YamlValue::Number(text) => number(text),
+        YamlValue::String(text) => GoValue::from(text.as_str()),
+        YamlValue::Sequence(items) => GoValue::List(items.iter().map(value_of).collect()),
+        YamlValue::Mapping(entries) => {
             let mut map = GoMap::new(MapKind::Any);
             for entry in entries {
                 let key = match decode_yaml(&entry.key, Decoder::V2) {

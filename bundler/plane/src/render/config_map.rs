@@ -12,7 +12,7 @@ use outhaul_gocompat::{GoMap, GoValue, MapKind};
 
 use crate::compose::Composed;
 use outhaul_control::diagnostic::SourceFile;
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 
 /// Whether the config holds anything but text, without which no template needs a second look.
 pub(super) fn has_structure(composed: &Composed) -> bool {
@@ -36,9 +36,14 @@ pub(super) fn structured_keys(text: &str) -> BTreeSet<String> {
             && document.field("kind").and_then(Node::as_str) == Some("ConfigMap")
     };
     let data = |document: &Node| match document.field("data").map(|data| &data.value) {
-        Some(Value::Mapping(entries)) => entries
+        Some(YamlValue::Mapping(entries)) => entries
             .iter()
-            .filter(|entry| matches!(entry.value.value, Value::Sequence(_) | Value::Mapping(_)))
+            .filter(|entry| {
+                matches!(
+                    entry.value.value,
+                    YamlValue::Sequence(_) | YamlValue::Mapping(_)
+                )
+            })
             .map(|entry| entry.key.clone())
             .collect::<Vec<_>>(),
         _ => Vec::new(),

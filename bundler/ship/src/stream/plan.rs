@@ -24,13 +24,13 @@ use crate::assemble::Spool;
 use crate::collect::{self, Collector, Payloads};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
+use outhaul_control::model::MAX_REMOVAL_PERCENT_DEFAULT;
 use outhaul_kit::format_count::format_count;
 use outhaul_load::manifests::Manifests;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::{self, Delivery, Sourced};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_plane::schedule::AssignmentId;
-use outhaul_record::guard;
 use outhaul_record::isolation::{Isolation, Kept};
 use outhaul_record::plan::{DesiredContent, Plan, Shipped};
 use outhaul_record::record::Record;
@@ -232,7 +232,7 @@ impl<'a> Sound<'a> {
                 .delivery
                 .max_removal_percent
                 .as_ref()
-                .map_or(guard::MAX_REMOVAL_PERCENT, |most| most.value),
+                .map_or(MAX_REMOVAL_PERCENT_DEFAULT, |most| most.value),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::{Shape, may, must, object, pattern, some};
 use crate::model::{ImageField, Spanned};
-use crate::yaml::Value;
+use crate::yaml::YamlValue;
 use serde_json::json;
 
 const FIELD: &str = "imageFields";
@@ -45,7 +45,7 @@ pub(super) fn read(
     let location = reader.location(node);
     let items = reader.list(spec, FIELD);
     let mut value = Vec::new();
-    let mut sound = matches!(node.value, Value::Sequence(_));
+    let mut sound = matches!(node.value, YamlValue::Sequence(_));
     if sound && (items.is_empty() || items.len() > MAX_IMAGE_FIELDS) {
         let what = format!("`{}.{FIELD}` has {} entries", spec.what, items.len());
         let finding = Diagnostic::error("bad-value", what).at(&location);
@@ -149,7 +149,7 @@ fn entry(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<ImageField
     let ignored = fields.field("ignore");
     let ignored = match ignored.map(|node| (&node.value, node)) {
         None => false,
-        Some((Value::Bool(written), _)) => *written,
+        Some((YamlValue::Bool(written), _)) => *written,
         Some((_, node)) => {
             let message = format!(
                 "`{}.ignore` is `true` or `false`, and this is {}",

@@ -13,7 +13,7 @@ use crate::model::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, Spanned, bad_issuer, bad_subject,
     broad_subject, never_fits, unknown_to,
 };
-use crate::yaml::{Node, Value};
+use crate::yaml::{Node, YamlValue};
 use outhaul_kit::private_keys;
 use serde_json::json;
 
@@ -189,7 +189,7 @@ fn entries(
 fn keys(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<String>>> {
     let keys = reader.texts(fields, "keys");
     let is_whole = match fields.field("keys").map(|node| &node.value) {
-        Some(Value::Sequence(items)) => items.len() == keys.len(),
+        Some(YamlValue::Sequence(items)) => items.len() == keys.len(),
         Some(_) => false,
         None => true,
     };
@@ -237,7 +237,7 @@ fn identities(reader: &mut FieldReader<'_>, fields: &Fields<'_>) -> Option<Vec<S
         return Some(Vec::new());
     };
     let items: &[Node] = match &node.value {
-        Value::Sequence(items) => items,
+        YamlValue::Sequence(items) => items,
         _ => {
             reader.list(fields, "identities");
             return None;

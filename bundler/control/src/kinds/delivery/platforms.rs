@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::kinds::fields::{FieldReader, Fields};
 use crate::kinds::shape::{Shape, pattern, some};
 use crate::model::Spanned;
-use crate::yaml::Value;
+use crate::yaml::YamlValue;
 use outhaul_kit::suggest::did_you_mean;
 
 const FIELD: &str = "platforms";
@@ -61,7 +61,7 @@ pub(super) fn read(
     let location = reader.location(node);
     let texts = reader.texts(spec, FIELD);
     let written = match &node.value {
-        Value::Sequence(items) => items.len(),
+        YamlValue::Sequence(items) => items.len(),
         // Reported as no list.
         _ => return None,
     };

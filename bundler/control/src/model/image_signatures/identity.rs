@@ -98,7 +98,7 @@ pub fn bad_issuer(issuer: &str) -> Option<(&'static str, &'static str)> {
     };
     match rest.or(own) {
         Some(rest) if rest.contains("/.well-known") => Some((
-            "it is the address of what an issuer says of itself",
+            "it is the address of an issuer's discovery document",
             "write the issuer alone, as certificates have it: what is before `/.well-known`",
         )),
         Some(rest) if rest.contains(['?', '#']) => Some((

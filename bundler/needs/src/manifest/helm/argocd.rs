@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
-use outhaul_control::yaml::{self, Node, Value};
+use outhaul_control::yaml::{self, Node, YamlValue};
 use serde_json::{Value as Json, json};
 
 use super::{Id, Need, Release, of_repository, text};
@@ -15,7 +15,7 @@ use crate::values::{json as value, merged};
 /// The charts of an object.
 pub(super) fn charts(file: &Arc<SourceFile>, spec: &Node, id: &Id) -> Vec<(Need, Location)> {
     let several = match spec.field("sources").map(|node| &node.value) {
-        Some(Value::Sequence(items)) => items.as_slice(),
+        Some(YamlValue::Sequence(items)) => items.as_slice(),
         _ => &[],
     };
     let all = spec.field("source").into_iter().chain(several);
@@ -53,7 +53,7 @@ fn chart(file: &Arc<SourceFile>, source: &Node, id: &Id) -> Option<(Need, Locati
 /// The values of a source, in the order in which Argo CD puts them over one another.
 fn given(helm: &Node, elsewhere: &mut Vec<String>) -> String {
     let list = |key: &str| match helm.field(key).map(|node| &node.value) {
-        Some(Value::Sequence(items)) => items.as_slice(),
+        Some(YamlValue::Sequence(items)) => items.as_slice(),
         _ => &[],
     };
     for name in list("valueFiles").iter().filter_map(Node::as_str) {

@@ -124,11 +124,11 @@ impl DiffFixture {
                 target("two", "b")
             ),
         );
-        let plane = outhaul_plane::fixture::load("dev", &own, &base, &team).unwrap();
+        let plane = outhaul_test_planes::texts::load("dev", &own, &base, &team).unwrap();
         let mode = Mode::default();
         let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
         let composition = compose::compose(&plane, &schedule, mode);
-        let snapshot = outhaul_plane::fixture::snapshot("dev");
+        let snapshot = outhaul_test_planes::texts::snapshot("dev");
         let job = render::Job {
             plane: &plane,
             schedule: &schedule,

@@ -25,8 +25,6 @@ pub mod schedule;
 mod site_values;
 pub mod templates;
 
-pub mod fixture;
-
 pub use compose::Composition;
 pub use inputs::Inputs;
 pub use render::Rendering;

@@ -11,3 +11,4 @@
 pub mod edits;
 pub mod fields;
 pub mod shorthand;
+pub mod texts;

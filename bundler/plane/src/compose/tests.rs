@@ -59,7 +59,7 @@ pub(super) fn load(text: &str) -> Result<ControlPlane, Diagnostics> {
         ("env/more.yaml", text.to_owned()),
     ];
     let team = ("label/workload.yaml", WORKLOAD.to_owned());
-    crate::fixture::load("test", &own, &[], &team)
+    outhaul_test_planes::texts::load("test", &own, &[], &team)
 }
 
 /// Findings as people read them, without the folder of this test.

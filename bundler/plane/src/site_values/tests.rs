@@ -1,9 +1,9 @@
 //! What of a control plane belongs to the sites: the rendered file, what travels, and what cannot be opened.
 
 use crate::compose::Mode;
-use crate::fixture::{load, snapshot};
 use crate::render::{Job, RenderCache, RenderedAssignment, render};
 use crate::schedule::{self, SchedulerAnswers};
+use outhaul_test_planes::texts::{load, snapshot};
 
 /// `open` is the spec of the `SiteValues`; `schema` a config schema, or nothing.
 fn rendered(open: &str, schema: &str) -> Result<RenderedAssignment, String> {

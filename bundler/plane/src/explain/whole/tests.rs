@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::compose;
-use crate::fixture;
 use outhaul_bundle::hub_api::LayerRole;
+use outhaul_test_planes::texts;
 
 const BASE: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
 kind: ClusterType
@@ -61,11 +61,11 @@ fn document() -> PlatformExplanation {
         ("env/configs.yaml", CONFIGS.to_owned()),
     ];
     let team = ("label/workload.yaml", WORKLOAD.to_owned());
-    let plane = fixture::load("test", &own, &[], &team).unwrap();
+    let plane = texts::load("test", &own, &[], &team).unwrap();
     let answers = SchedulerAnswers::default();
     let schedule = crate::schedule::schedule(&plane, &answers);
     let composition = compose::compose(&plane, &schedule, Mode::default());
-    let snapshot = fixture::snapshot("test");
+    let snapshot = texts::snapshot("test");
     explanation(
         &plane,
         &snapshot,

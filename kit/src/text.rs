@@ -83,10 +83,15 @@ fn of_printf(bytes: &[u8]) -> String {
 }
 
 /// The first `most` of `names`, and how many more there are: `a, b and 3 more`.
-pub fn named<S: AsRef<str>>(names: &[S], most: usize) -> String {
-    let first: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+pub fn named<S: AsRef<str>>(
+    names: impl IntoIterator<Item = S, IntoIter: ExactSizeIterator>,
+    most: usize,
+) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<S> = names.by_ref().take(most).collect();
+    let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
     let first = first.join(", ");
-    match names.len().saturating_sub(most) {
+    match names.len() {
         0 => first,
         more => format!("{first} and {more} more"),
     }
@@ -175,7 +180,7 @@ mod tests {
         for (most, shown) in [(1, "a and 2 more"), (3, "a, b, c")] {
             assert_eq!(named(&["a", "b", "c"], most), shown);
         }
-        assert_eq!(named::<&str>(&[], 3), "");
+        assert_eq!(named(&[""; 0], 3), "");
     }
 
     #[test]

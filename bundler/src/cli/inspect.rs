@@ -23,7 +23,11 @@ use outhaul_attest::verified::VerifiedImage;
 use outhaul_control::overriding::Override;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::format_count;
+use outhaul_kit::text::named;
 use outhaul_promote::overrides;
+
+/// Most sites that are listed for one file or assignment.
+const MAX_NAMED: usize = 5;
 
 /// Show what a bundle is, for whom, what is in it, and whether it is whole
 #[derive(Debug, clap::Args)]
@@ -313,14 +317,7 @@ fn seal_line(index: &Index) -> String {
 
 /// The first of them by name, and how many more.
 fn first_of(names: &BTreeSet<Name>) -> String {
-    let first: Vec<&str> = names.iter().take(5).map(Name::as_str).collect();
-    let more = names.len() - first.len();
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    format!("{}{more}", first.join(", "))
+    named(names.iter().map(Name::as_str), MAX_NAMED)
 }
 
 /// The error with the file's name in front.

@@ -8,6 +8,7 @@ use super::failure::{Failure, REFUSED};
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json, say};
 use outhaul_control::{ControlPlane, Diagnostic};
+use outhaul_kit::text::named;
 use outhaul_plane::schedule::choose::Choice;
 use outhaul_plane::schedule::{self, Assignment, AssignmentId, Schedule};
 
@@ -150,7 +151,10 @@ fn policies(choices: &Choices<'_>, id: &AssignmentId, assignment: &Assignment) -
     let texts: Vec<String> = assignment.policies.iter().map(text).collect();
     let texts = texts.join(", ");
     match &assignment.sites {
-        Some(sites) => format!("{texts}; only on {}", schedule::sites::some_of(sites)),
+        Some(sites) => format!(
+            "{texts}; only on {}",
+            named(sites, schedule::sites::MAX_NAMED)
+        ),
         None => texts,
     }
 }

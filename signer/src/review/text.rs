@@ -3,8 +3,9 @@
 //! What comes in: a [`Review`]. What goes out: text, and the few words that a person types to say that it
 //! was read. Whatever is new, lost or lower is printed in capitals, so that it is not skipped.
 
-use std::collections::BTreeSet;
 use std::fmt;
+
+use outhaul_kit::text::named;
 
 use super::{Contents, Fate, KeyLine, Review, RoleLine, RootReview, StreamReview};
 use crate::request::short;
@@ -175,7 +176,11 @@ fn write_contents(contents: &Contents, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         let version = version.strip_prefix("sha256:").unwrap_or(version);
         write!(f, "  {} config {}", shown(name), short(version))?;
         match contents.only.get(name) {
-            Some(sites) => writeln!(f, ", only for {}", some_of(sites))?,
+            Some(sites) => writeln!(
+                f,
+                ", only for {}",
+                named(sites.iter().map(|site| shown(site)), MAX_SITES)
+            )?,
             None => writeln!(f)?,
         }
     }
@@ -199,15 +204,6 @@ fn write_contents(contents: &Contents, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         writeln!(f, "ORDER     {}", shown(order))?;
     }
     Ok(())
-}
-
-/// The first of them by name, and how many more.
-fn some_of(sites: &BTreeSet<String>) -> String {
-    let first: Vec<String> = sites.iter().take(MAX_SITES).map(|s| shown(s)).collect();
-    match sites.len() - first.len() {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
 }
 
 /// Text of an index that the co-signer has not verified yet: nothing in it reaches the terminal raw.

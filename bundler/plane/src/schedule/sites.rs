@@ -9,6 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{ClusterType, SchedulingPolicy};
+use outhaul_kit::text::named;
+
+/// Most names of sites in one sentence.
+pub const MAX_NAMED: usize = 5;
 
 /// Names of sites, by cluster type.
 pub type ByType<'a> = BTreeMap<&'a str, BTreeSet<String>>;
@@ -36,15 +40,6 @@ pub fn together(
     Some(one)
 }
 
-/// The first names, and how many more.
-pub fn some_of(names: &BTreeSet<String>) -> String {
-    let first: Vec<&str> = names.iter().take(5).map(String::as_str).collect();
-    match names.len() - first.len() {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
-}
-
 /// What a policy asks of sites, and which of a cluster type's it means, for people.
 pub(super) fn meant(
     plane: &ControlPlane,
@@ -59,7 +54,7 @@ pub(super) fn meant(
         selector.location.file_line(),
         names.len(),
         count_of(plane, cluster_type),
-        some_of(names)
+        named(names, MAX_NAMED)
     ))
 }
 

@@ -11,7 +11,7 @@ use outhaul_load::sides::side;
 
 use crate::cause::CommitCause;
 use crate::moved::{MANIFESTS, SourceMove};
-use crate::states::State;
+use crate::states::RenderedState;
 use crate::{BlameError, BlameRequest};
 
 /// A repository at a commit.
@@ -38,7 +38,7 @@ pub(crate) fn changes_of(
     meant: &BTreeSet<String>,
     moved: &SourceMove,
     commit: &CommitSummary,
-    (older, newer): (&State, &State),
+    (older, newer): (&RenderedState, &RenderedState),
     platform: &Platform,
 ) -> Result<CommitCause, BlameError> {
     let repo = &moved.repo;

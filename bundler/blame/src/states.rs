@@ -25,24 +25,24 @@ use crate::BlameRequest;
 pub(crate) type Fingerprints = BTreeMap<String, Digest>;
 
 /// The platform as it is rendered from commits.
-pub(crate) struct States<'r> {
+pub(crate) struct RenderedStates<'r> {
     load: &'r LoadRequest,
     mode: Mode,
     site: &'r str,
     cluster_type: &'r str,
     progress: &'r Meter,
-    known: BTreeMap<u64, Rc<State>>,
+    known: BTreeMap<u64, Rc<RenderedState>>,
 }
 
 /// The platform at some commits.
-pub(crate) struct State {
+pub(crate) struct RenderedState {
     /// Why it cannot be read, or what it is.
     pub platform: Result<Platform, String>,
     /// What the site gets.
     pub fingerprints: Fingerprints,
 }
 
-impl<'r> States<'r> {
+impl<'r> RenderedStates<'r> {
     pub(crate) fn new(request: &BlameRequest<'r>) -> Self {
         Self {
             load: request.load,
@@ -55,7 +55,7 @@ impl<'r> States<'r> {
     }
 
     /// The platform at the commits that `snapshot` names.
-    pub(crate) fn at(&mut self, snapshot: &Snapshot) -> Rc<State> {
+    pub(crate) fn at(&mut self, snapshot: &Snapshot) -> Rc<RenderedState> {
         let mut hasher = DefaultHasher::new();
         for source in sources(snapshot) {
             (&source.name, &source.repo, &source.commit).hash(&mut hasher);
@@ -74,7 +74,7 @@ impl<'r> States<'r> {
             Ok(platform) => self.fingerprints(platform, snapshot),
             Err(_) => Fingerprints::new(),
         };
-        let state = Rc::new(State {
+        let state = Rc::new(RenderedState {
             platform,
             fingerprints,
         });

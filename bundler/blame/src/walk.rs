@@ -14,7 +14,7 @@ use outhaul_load::pipeline::Platform;
 use crate::change::{changes_of, open_at};
 use crate::moved::{SourceMove, moved};
 use crate::rank::Candidate;
-use crate::states::{Fingerprints, State, States, sources};
+use crate::states::{Fingerprints, RenderedState, RenderedStates, sources};
 use crate::{BlameError, BlameRequest};
 
 /// Most commits of one source that are looked at.
@@ -98,7 +98,7 @@ fn commits(
     found: &mut Walk,
 ) -> Result<(), BlameError> {
     let bad = &request.fault.bad;
-    let mut states = States::new(request);
+    let mut states = RenderedStates::new(request);
     let (before, after) = (states.at(&good.snapshot), states.at(&bad.snapshot));
     for (state, look) in [(&before, good), (&after, bad)] {
         let why = match &state.platform {
@@ -239,7 +239,7 @@ fn open(platform: &Platform, moved: &SourceMove) -> Result<OpenedSource, BlameEr
 
 /// The states that one source goes through, all others staying where they are.
 struct Steps<'s, 'r> {
-    states: &'s mut States<'r>,
+    states: &'s mut RenderedStates<'r>,
     meant: &'s BTreeSet<String>,
     moved: &'s SourceMove,
     commits: &'s [CommitSummary],
@@ -249,7 +249,7 @@ struct Steps<'s, 'r> {
 
 impl<'s, 'r> Steps<'s, 'r> {
     fn new(
-        states: &'s mut States<'r>,
+        states: &'s mut RenderedStates<'r>,
         meant: &'s BTreeSet<String>,
         moved: &'s SourceMove,
         commits: &'s [CommitSummary],
@@ -270,7 +270,7 @@ impl<'s, 'r> Steps<'s, 'r> {
     }
 
     /// The state before commit `place`; the one of the last commit is at the end.
-    fn state(&mut self, place: usize) -> std::rc::Rc<State> {
+    fn state(&mut self, place: usize) -> std::rc::Rc<RenderedState> {
         let commit = match place {
             0 => self.moved.from.clone(),
             place => self.commits[place - 1].id.clone(),

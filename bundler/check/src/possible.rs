@@ -13,12 +13,12 @@ use outhaul_needs::{Possible, shown_image};
 use outhaul_registry::ImageReference;
 
 /// What it is, where, of which cluster types, and whether the images of one of these travel.
-type Found = (Possible, Option<Location>, BTreeSet<String>, bool);
+type PossibleImage = (Possible, Option<Location>, BTreeSet<String>, bool);
 
 #[derive(Debug, Default)]
 pub(crate) struct LooksLikeImages {
     /// By image, field and place: where it is, the cluster types, and whether one's images travel.
-    found: BTreeMap<(String, String), Found>,
+    found: BTreeMap<(String, String), PossibleImage>,
     /// By the place of a field: whether any object of its kind has it.
     fields: BTreeMap<String, (ImageField, bool)>,
     /// By the place of a field: that it is configured, and whether all objects of the sites that it is for were read.

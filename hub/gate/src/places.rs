@@ -21,7 +21,7 @@ pub(crate) struct Places<'a> {
 }
 
 /// What a site runs was made from.
-pub(crate) struct Place {
+pub(crate) struct RunningOrigin {
     pub base_commit: String,
     pub environment_commit: Option<String>,
     /// The environment's commits of the bundles of the commit asked about that the site had before.
@@ -51,7 +51,7 @@ impl<'a> Places<'a> {
 
     /// Of what `site` runs. `follows` where its cluster follows the platform repository directly: then the site's report states what that
     /// was rendered from, and no bundle does.
-    pub(crate) fn at(&self, site: &SiteState, running: &Running, follows: bool) -> Place {
+    pub(crate) fn at(&self, site: &SiteState, running: &Running, follows: bool) -> RunningOrigin {
         let role = running.role.as_str();
         let known = self
             .all
@@ -76,7 +76,7 @@ impl<'a> Places<'a> {
                 passed.push(bundle.environment_commit.clone());
             }
         }
-        Place {
+        RunningOrigin {
             base_commit: base.clone(),
             environment_commit,
             passed,

@@ -9,11 +9,11 @@ use crate::clock::Odd;
 
 /// What of the clock is in the log.
 #[derive(Debug, Default)]
-pub(super) struct ClockLog(Mutex<Option<Kind>>);
+pub(super) struct ClockLog(Mutex<Option<ClockOddity>>);
 
 /// What is odd about a clock. The sentence about it has the time in it, and differs each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ClockOddity {
     /// Before an entry on record.
     Behind,
     /// Nothing is signed with it.
@@ -24,8 +24,8 @@ impl ClockLog {
     /// Says what changed since the last look.
     pub(super) fn look(&self, odd: Option<&Odd>) {
         let now = odd.map(|odd| match odd.is_implausible {
-            true => Kind::Implausible,
-            false => Kind::Behind,
+            true => ClockOddity::Implausible,
+            false => ClockOddity::Behind,
         });
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *said, now);

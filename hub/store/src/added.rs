@@ -9,7 +9,7 @@ use outhaul_bundle::report::{ClusterEvent, GenerationEvent, Report, ReportEvent}
 use outhaul_gate::facts::ObservedAssignment;
 use outhaul_gate::fold::{assignments, cluster_state, followed, runs, state_name};
 
-use super::db::{Value, params};
+use super::db::{SqlValue, params};
 use super::{Session, StoreError, to_sql};
 
 /// A checked report, about to be recorded.
@@ -84,20 +84,21 @@ impl Session<'_> {
             .zip(&sets)
             .map(|(one, set)| {
                 [
-                    Value::Text(one.report.site.as_str()),
-                    Value::Text(one.report.epoch.as_str()),
-                    Value::Int(to_sql(one.report.number)),
-                    Value::Text(one.role),
-                    Value::Int(to_sql(one.bundle)),
-                    Value::Text(&one.index),
-                    Value::Text(one.base_commit),
-                    Value::Text(&one.snapshot),
-                    Value::Text(one.state),
-                    Value::Int(i64::from(one.running)),
-                    Value::Text(one.message),
-                    Value::Text(set),
-                    Value::Text(one.webhook),
-                    one.environment_commit.map_or(Value::Null, Value::Text),
+                    SqlValue::Text(one.report.site.as_str()),
+                    SqlValue::Text(one.report.epoch.as_str()),
+                    SqlValue::Int(to_sql(one.report.number)),
+                    SqlValue::Text(one.role),
+                    SqlValue::Int(to_sql(one.bundle)),
+                    SqlValue::Text(&one.index),
+                    SqlValue::Text(one.base_commit),
+                    SqlValue::Text(&one.snapshot),
+                    SqlValue::Text(one.state),
+                    SqlValue::Int(i64::from(one.running)),
+                    SqlValue::Text(one.message),
+                    SqlValue::Text(set),
+                    SqlValue::Text(one.webhook),
+                    one.environment_commit
+                        .map_or(SqlValue::Null, SqlValue::Text),
                 ]
             })
             .collect();
@@ -160,24 +161,24 @@ fn row_of<'a>(
     new: &'a NewReport<'a>,
     previous: Option<&'a str>,
     part: Option<i64>,
-) -> [Value<'a>; 13] {
+) -> [SqlValue<'a>; 13] {
     let report = new.report;
     // In a part there is no second copy here.
     let envelope = if part.is_some() { &[] } else { new.envelope };
     [
-        Value::Text(report.site.as_str()),
-        Value::Text(report.epoch.as_str()),
-        Value::Int(to_sql(report.number)),
-        Value::Text(new.digest),
-        previous.map_or(Value::Null, Value::Text),
-        Value::Text(kind(&report.event)),
-        Value::Blob(envelope),
-        Value::Text(new.via),
-        Value::Int(new.received_ms),
-        Value::Int(report.at.wall_ms),
-        Value::Int(report.at.lower_bound_ms),
-        Value::Int(i64::from(report.at.trusted)),
-        part.map_or(Value::Null, Value::Int),
+        SqlValue::Text(report.site.as_str()),
+        SqlValue::Text(report.epoch.as_str()),
+        SqlValue::Int(to_sql(report.number)),
+        SqlValue::Text(new.digest),
+        previous.map_or(SqlValue::Null, SqlValue::Text),
+        SqlValue::Text(kind(&report.event)),
+        SqlValue::Blob(envelope),
+        SqlValue::Text(new.via),
+        SqlValue::Int(new.received_ms),
+        SqlValue::Int(report.at.wall_ms),
+        SqlValue::Int(report.at.lower_bound_ms),
+        SqlValue::Int(i64::from(report.at.trusted)),
+        part.map_or(SqlValue::Null, SqlValue::Int),
     ]
 }
 

@@ -19,7 +19,7 @@ pub use password::{CREDENTIAL, PasswordError};
 pub use postgres::{Server, ServerError};
 pub use statement::{OptionalExtension, Row, Statement};
 pub(crate) use value::params;
-pub use value::{AnyBytes, FromColumn, Param, Params, Value};
+pub use value::{AnyBytes, FromColumn, Param, Params, SqlValue};
 
 use statement::{Columns, Prepared};
 

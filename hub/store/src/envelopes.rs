@@ -10,7 +10,7 @@ use std::time::Duration;
 use outhaul_bundle::Digest;
 use outhaul_signer::Envelope;
 
-use super::db::{AnyBytes, DbErrorKind, Value, params};
+use super::db::{AnyBytes, DbErrorKind, SqlValue, params};
 use super::{NewReport, Session, Store, StoreError, from_sql, to_sql};
 
 /// How long a part is, in milliseconds: 30 days, counted from 1970.
@@ -117,11 +117,11 @@ impl Session<'_> {
             .iter()
             .map(|new| {
                 [
-                    Value::Int(part),
-                    Value::Text(new.report.site.as_str()),
-                    Value::Text(new.report.epoch.as_str()),
-                    Value::Int(to_sql(new.report.number)),
-                    Value::Blob(new.envelope),
+                    SqlValue::Int(part),
+                    SqlValue::Text(new.report.site.as_str()),
+                    SqlValue::Text(new.report.epoch.as_str()),
+                    SqlValue::Int(to_sql(new.report.number)),
+                    SqlValue::Blob(new.envelope),
                 ]
             })
             .collect();

@@ -6,7 +6,7 @@
 //! matter; and it holds nothing that the reports do not say. A test compares it with the fold over all of
 //! history.
 
-use super::db::Value;
+use super::db::SqlValue;
 use super::{Session, StoreError};
 
 /// The row of each site: first its present epoch and the newest report of it, then what runs, then what is above that. Bundles are
@@ -57,7 +57,7 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn keep_current_of(&self, sites: &[&str]) -> Result<(), StoreError> {
-        let keys: Vec<_> = sites.iter().map(|site| [Value::Text(site)]).collect();
+        let keys: Vec<_> = sites.iter().map(|site| [SqlValue::Text(site)]).collect();
         self.of_each(CURRENT, &keys, |_| Ok(()))?;
         self.keep_stream_sites(&keys)
     }

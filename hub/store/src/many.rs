@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::db::{DbError, Row, Value};
+use super::db::{DbError, Row, SqlValue};
 use super::envelopes::{ENVELOPE, kept};
 use super::sites::registration_after;
 use super::{
@@ -45,7 +45,7 @@ impl Session<'_> {
         let text = "SELECT v.column1, s.site, s.role, s.environment, s.cluster_type, s.key_generation, s.enrolled_ms,
                     s.revoked_ms
                FROM {keys} LEFT JOIN sites s ON s.site = v.column1";
-        let keys: Vec<_> = names.iter().map(|name| [Value::Text(name)]).collect();
+        let keys: Vec<_> = names.iter().map(|name| [SqlValue::Text(name)]).collect();
         let mut found = BTreeMap::new();
         self.of_each(text, &keys, |row| {
             let is_known = row.get::<_, Option<String>>(1)?.is_some();
@@ -67,7 +67,7 @@ impl Session<'_> {
         let text = "SELECT k.site, k.generation, k.key_id, k.public_key
                FROM {keys} JOIN site_keys k ON k.site = v.column1 JOIN sites s ON s.site = k.site
               WHERE s.counts_from_ms IS NULL OR k.enrolled_ms >= s.counts_from_ms OR k.generation = s.key_generation";
-        let keys: Vec<_> = names.iter().map(|name| [Value::Text(name)]).collect();
+        let keys: Vec<_> = names.iter().map(|name| [SqlValue::Text(name)]).collect();
         // By generation: a key that fills up its statement comes twice.
         let mut found: BTreeMap<String, BTreeMap<i64, SiteKey>> = BTreeMap::new();
         self.of_each(text, &keys, |row| {
@@ -200,7 +200,7 @@ impl Session<'_> {
     pub(super) fn of_each<const N: usize>(
         &self,
         text: &str,
-        keys: &[[Value<'_>; N]],
+        keys: &[[SqlValue<'_>; N]],
         mut take: impl FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), StoreError> {
         for part in keys.chunks(SIZES[SIZES.len() - 1]) {
@@ -208,7 +208,7 @@ impl Session<'_> {
             let size = SIZES.into_iter().find(|size| *size >= part.len());
             let size = size.unwrap_or(part.len());
             let filled = part.iter().chain(std::iter::repeat(last)).take(size);
-            let values: Vec<Value<'_>> = filled.flatten().copied().collect();
+            let values: Vec<SqlValue<'_>> = filled.flatten().copied().collect();
             let text = text.replace("{keys}", &format!("({}) AS v", rows_of(size, last)));
             let mut query = self.db.prepare_cached(&text)?;
             let mut rows = query.query(values)?;
@@ -223,7 +223,7 @@ impl Session<'_> {
     pub(super) fn insert_each<const N: usize>(
         &self,
         text: &str,
-        rows: &[[Value<'_>; N]],
+        rows: &[[SqlValue<'_>; N]],
     ) -> Result<(), StoreError> {
         let mut rest = rows;
         for size in SIZES.into_iter().rev() {
@@ -231,7 +231,7 @@ impl Session<'_> {
                 let (part, after) = rest.split_at(size);
                 rest = after;
                 let list = placeholders(size, |at| format!("${}", at + 1), N);
-                let values: Vec<Value<'_>> = part.iter().flatten().copied().collect();
+                let values: Vec<SqlValue<'_>> = part.iter().flatten().copied().collect();
                 let mut insert = self.db.prepare_cached(&format!("{text} VALUES {list}"))?;
                 insert.execute(values)?;
             }
@@ -241,17 +241,21 @@ impl Session<'_> {
 }
 
 /// Numberings as keys.
-pub(super) fn texts(epochs: &[SiteEpoch]) -> Vec<[Value<'_>; 2]> {
-    let texts = |(site, epoch)| [Value::Text(site), Value::Text(epoch)];
+pub(super) fn texts(epochs: &[SiteEpoch]) -> Vec<[SqlValue<'_>; 2]> {
+    let texts = |(site, epoch)| [SqlValue::Text(site), SqlValue::Text(epoch)];
     let pairs = epochs.iter().map(|(site, epoch)| (&**site, &**epoch));
     pairs.map(texts).collect()
 }
 
 /// Places as rows of keys.
-fn keys_of(places: &[ReportPosition]) -> Vec<[Value<'_>; 3]> {
+fn keys_of(places: &[ReportPosition]) -> Vec<[SqlValue<'_>; 3]> {
     let keys = places.iter().map(|place| {
-        let number = Value::Int(to_sql(place.number));
-        [Value::Text(&place.site), Value::Text(&place.epoch), number]
+        let number = SqlValue::Int(to_sql(place.number));
+        [
+            SqlValue::Text(&place.site),
+            SqlValue::Text(&place.epoch),
+            number,
+        ]
     });
     keys.collect()
 }
@@ -266,10 +270,10 @@ fn place_of(row: &Row<'_>) -> Result<ReportPosition, DbError> {
 }
 
 /// `VALUES` of so many rows of the kinds of `like`; a server is to know them without a look at a table.
-fn rows_of<const N: usize>(size: usize, like: &[Value<'_>; N]) -> String {
+fn rows_of<const N: usize>(size: usize, like: &[SqlValue<'_>; N]) -> String {
     let typed = |at: usize| {
         let kind = match like[at % N] {
-            Value::Int(_) => "BIGINT",
+            SqlValue::Int(_) => "BIGINT",
             _ => "TEXT",
         };
         format!("CAST(${} AS {kind})", at + 1)

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::facts::ObservedAssignment;
 
-use super::db::{Value, params};
+use super::db::{SqlValue, params};
 use super::{Session, StoreError};
 
 /// Reads like the table that it takes the place of.
@@ -56,11 +56,11 @@ impl Session<'_> {
             .iter()
             .map(|(assignment, one)| {
                 [
-                    Value::Text(digest),
-                    Value::Text(assignment),
-                    Value::Text(&one.status),
-                    Value::Text(&one.config_version),
-                    Value::Text(&one.message),
+                    SqlValue::Text(digest),
+                    SqlValue::Text(assignment),
+                    SqlValue::Text(&one.status),
+                    SqlValue::Text(&one.config_version),
+                    SqlValue::Text(&one.message),
                 ]
             })
             .collect();

@@ -10,7 +10,7 @@ use outhaul_gate::facts::{
     AHEAD_MS, Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, SiteState,
 };
 
-use super::db::{DbError, Row, Value, params};
+use super::db::{DbError, Row, SqlValue, params};
 use super::site_rows;
 use super::{Session, StoreError, from_sql};
 
@@ -59,8 +59,8 @@ impl Session<'_> {
                  ON v.site = c.site AND v.epoch = c.epoch AND v.number = c.attempt AND c.attempt_left = 1
               GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16";
         let mut query = self.db.prepare_cached(text)?;
-        let mut bounds = bounds_ms.map(Value::Int).to_vec();
-        bounds.push(Value::Int(AHEAD_MS));
+        let mut bounds = bounds_ms.map(SqlValue::Int).to_vec();
+        bounds.push(SqlValue::Int(AHEAD_MS));
         let rows = query.query_map(bounds, group)?;
         let rows: Vec<(SiteGroup, Option<String>)> = rows.collect::<Result<_, DbError>>()?;
         let mut sets = BTreeMap::new();

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::db::{Row, Value, params};
+use super::db::{Row, SqlValue, params};
 use super::{Session, StoreError, from_sql, to_sql};
 
 /// Recipients asked for at once.
@@ -174,11 +174,11 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub(super) fn keep_stream_site(&self, site: &str) -> Result<(), StoreError> {
-        self.keep_stream_sites(&[[Value::Text(site)]])
+        self.keep_stream_sites(&[[SqlValue::Text(site)]])
     }
 
     /// The same of many sites.
-    pub(super) fn keep_stream_sites(&self, sites: &[[Value<'_>; 1]]) -> Result<(), StoreError> {
+    pub(super) fn keep_stream_sites(&self, sites: &[[SqlValue<'_>; 1]]) -> Result<(), StoreError> {
         let text = format!("{WORKED_OUT} AND s.site IN (SELECT v.column1 FROM {{keys}}) {KEPT}");
         self.of_each(&text, sites, |_| Ok(()))?;
         let text = "DELETE FROM stream_sites WHERE site IN (SELECT v.column1 FROM {keys})
@@ -244,8 +244,8 @@ impl Session<'_> {
                   WHERE role = $1 AND site IN ({})",
                 listed(2, part.len())
             );
-            let mut values = vec![Value::Text(bundle.role)];
-            values.extend(part.iter().map(|site| Value::Text(site)));
+            let mut values = vec![SqlValue::Text(bundle.role)];
+            values.extend(part.iter().map(|site| SqlValue::Text(site)));
             let mut query = self.db.prepare_cached(&text)?;
             let mut rows = query.query(values)?;
             while let Some(row) = rows.next()? {
@@ -318,13 +318,17 @@ impl Session<'_> {
             place.condition()
         );
         let mut values = vec![
-            Value::Text(bundle.role),
-            Value::Int(to_sql(bundle.number)),
-            Value::Text(bundle.index),
-            Value::Text(after),
+            SqlValue::Text(bundle.role),
+            SqlValue::Int(to_sql(bundle.number)),
+            SqlValue::Text(bundle.index),
+            SqlValue::Text(after),
         ];
-        values.extend(of.unwrap_or_default().iter().map(|site| Value::Text(site)));
-        values.push(Value::Int(i64::try_from(at_most).unwrap_or(i64::MAX)));
+        values.extend(
+            of.unwrap_or_default()
+                .iter()
+                .map(|site| SqlValue::Text(site)),
+        );
+        values.push(SqlValue::Int(i64::try_from(at_most).unwrap_or(i64::MAX)));
         let mut query = self.db.prepare_cached(&text)?;
         let rows = query.query_map(values, |row: &Row<'_>| {
             Ok(PlacedSite {

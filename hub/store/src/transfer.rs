@@ -6,7 +6,7 @@
 
 use outhaul_bundle::digest::Hasher;
 
-use super::db::{Connection, DbError, Row, Value};
+use super::db::{Connection, DbError, Row, SqlValue};
 use super::{Store, StoreError, from_sql};
 
 /// Bytes of one `COPY`.
@@ -153,13 +153,13 @@ impl Table {
         &self,
         db: &Connection,
         which: &str,
-        mut take: impl FnMut(&[Value<'_>]) -> Result<(), StoreError>,
+        mut take: impl FnMut(&[SqlValue<'_>]) -> Result<(), StoreError>,
     ) -> Result<Content, StoreError> {
         let (columns, key) = (self.columns.join(", "), self.key.join(", "));
         let text = format!("SELECT {columns} FROM {} {which} ORDER BY {key}", self.name);
         let (mut rows, mut hasher) = (0, Hasher::new());
         db.each(&text, StoreError::from, |row: &Row<'_>| {
-            let values: Vec<Value<'_>> = (0..self.columns.len())
+            let values: Vec<SqlValue<'_>> = (0..self.columns.len())
                 .map(|at| row.value(at))
                 .collect::<Result<_, DbError>>()?;
             for value in &values {
@@ -174,24 +174,24 @@ impl Table {
 }
 
 /// A value so that no two rows have the same bytes. A NUL in a text is what the server has for it.
-fn hash(hasher: &mut Hasher, value: Value<'_>) {
+fn hash(hasher: &mut Hasher, value: SqlValue<'_>) {
     let mut part = |kind: u8, bytes: &[u8]| {
         hasher.update(&[kind]);
         hasher.update(&(bytes.len() as u64).to_be_bytes());
         hasher.update(bytes);
     };
     match value {
-        Value::Null => part(0, &[]),
-        Value::Int(number) => part(1, &number.to_be_bytes()),
-        Value::Text(text) if text.contains('\0') => {
+        SqlValue::Null => part(0, &[]),
+        SqlValue::Int(number) => part(1, &number.to_be_bytes()),
+        SqlValue::Text(text) if text.contains('\0') => {
             part(2, text.replace('\0', "\u{fffd}").as_bytes());
         }
-        Value::Text(text) => part(2, text.as_bytes()),
-        Value::Blob(bytes) => part(3, bytes),
+        SqlValue::Text(text) => part(2, text.as_bytes()),
+        SqlValue::Blob(bytes) => part(3, bytes),
     }
 }
 
-fn add_binary(bytes: &mut Vec<u8>, values: &[Value<'_>]) {
+fn add_binary(bytes: &mut Vec<u8>, values: &[SqlValue<'_>]) {
     let field = |bytes: &mut Vec<u8>, field: &[u8]| {
         bytes.extend(u32::try_from(field.len()).unwrap_or(u32::MAX).to_be_bytes());
         bytes.extend(field);
@@ -203,13 +203,13 @@ fn add_binary(bytes: &mut Vec<u8>, values: &[Value<'_>]) {
     );
     for value in values {
         match value {
-            Value::Null => bytes.extend((-1_i32).to_be_bytes()),
-            Value::Int(number) => field(bytes, &number.to_be_bytes()),
-            Value::Text(text) if text.contains('\0') => {
+            SqlValue::Null => bytes.extend((-1_i32).to_be_bytes()),
+            SqlValue::Int(number) => field(bytes, &number.to_be_bytes()),
+            SqlValue::Text(text) if text.contains('\0') => {
                 field(bytes, text.replace('\0', "\u{fffd}").as_bytes());
             }
-            Value::Text(text) => field(bytes, text.as_bytes()),
-            Value::Blob(blob) => field(bytes, blob),
+            SqlValue::Text(text) => field(bytes, text.as_bytes()),
+            SqlValue::Blob(blob) => field(bytes, blob),
         }
     }
 }

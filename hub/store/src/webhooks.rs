@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::db::{DbError, OptionalExtension as _, Row, Value, params};
+use super::db::{DbError, OptionalExtension as _, Row, SqlValue, params};
 use super::{Session, StoreError};
 
 /// One registration.
@@ -57,7 +57,7 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn webhook_sites_of(&self, names: &[&str]) -> Result<BTreeSet<String>, StoreError> {
         let text = "SELECT w.site FROM {keys} JOIN webhook_sites w ON w.site = v.column1";
-        let keys: Vec<_> = names.iter().map(|name| [Value::Text(name)]).collect();
+        let keys: Vec<_> = names.iter().map(|name| [SqlValue::Text(name)]).collect();
         let mut found = BTreeSet::new();
         self.of_each(text, &keys, |row| {
             found.insert(row.get(0)?);

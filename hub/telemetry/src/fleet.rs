@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use outhaul_view::{AGES_HOURS, BundleStatus, Connection, Measured, STATES};
 
-use crate::metric::{Metric, Value, seconds};
+use crate::metric::{Metric, MetricValue, seconds};
 
 /// Of [`STATES`], what several states are.
 const GROUP_OF_STATES: &str = "attention";
@@ -44,7 +44,7 @@ fn sites(fleet: &Measured) -> Vec<Metric> {
                 ("cluster_type", cluster.as_str()),
                 ("state", state),
             ];
-            by_state.add(&labels, Value::Whole(count));
+            by_state.add(&labels, MetricValue::Whole(count));
         }
     }
     let environments: BTreeSet<&String> = streams.iter().map(|(name, _)| *name).collect();
@@ -60,12 +60,12 @@ fn sites(fleet: &Measured) -> Vec<Metric> {
         for one in Connection::OF_REGISTERED.map(Connection::as_str) {
             let count = fleet.connections.get(&(environment.clone(), one));
             let labels = [("environment", environment.as_str()), ("connection", one)];
-            connections.add(&labels, Value::Whole(count.copied().unwrap_or(0)));
+            connections.add(&labels, MetricValue::Whole(count.copied().unwrap_or(0)));
         }
         for one in BundleStatus::ALL.map(BundleStatus::as_str) {
             let count = fleet.bundles.get(&(environment.clone(), one));
             let labels = [("environment", environment.as_str()), ("status", one)];
-            bundles.add(&labels, Value::Whole(count.copied().unwrap_or(0)));
+            bundles.add(&labels, MetricValue::Whole(count.copied().unwrap_or(0)));
         }
     }
     vec![by_state, connections, bundles]
@@ -93,7 +93,7 @@ fn freshness(fleet: &Measured, now_ms: i64) -> Vec<Metric> {
         let ends = bounds.iter().map(String::as_str).chain(["+Inf"]);
         for (end, count) in ends.zip(ages.within.into_iter().chain([ages.all])) {
             let labels = [("environment", environment.as_str()), ("seconds", end)];
-            within.add(&labels, Value::Whole(count));
+            within.add(&labels, MetricValue::Whole(count));
         }
     }
     let acknowledged = Metric::gauge(
@@ -108,7 +108,7 @@ fn freshness(fleet: &Measured, now_ms: i64) -> Vec<Metric> {
         newest,
         oldest,
         within,
-        acknowledged.with(&[], Value::Whole(fleet.acknowledged)),
+        acknowledged.with(&[], MetricValue::Whole(fleet.acknowledged)),
         read.with(&[], seconds(fleet.read_ms)),
     ]
 }
@@ -131,7 +131,7 @@ fn bundles(fleet: &Measured) -> Vec<Metric> {
             ("environment", environment.as_str()),
             ("cluster_type", cluster),
         ];
-        number.add(&labels, Value::Whole(bundle.number));
+        number.add(&labels, MetricValue::Whole(bundle.number));
         issued.add(&labels, seconds(bundle.issued_ms));
         expires.add(&labels, seconds(bundle.expires_ms));
     }
@@ -153,7 +153,7 @@ fn gates(fleet: &Measured) -> Vec<Metric> {
     );
     for ((environment, to), gate) in &fleet.gates {
         let labels = [("environment", environment.as_str()), ("to", to)];
-        open.add(&labels, Value::Whole(u64::from(gate.open)));
+        open.add(&labels, MetricValue::Whole(u64::from(gate.open)));
         decided.add(&labels, seconds(gate.at_ms));
         for (rule, met) in &gate.rules {
             let labels = [
@@ -161,7 +161,7 @@ fn gates(fleet: &Measured) -> Vec<Metric> {
                 ("to", to),
                 ("rule", rule),
             ];
-            rules.add(&labels, Value::Whole(u64::from(*met)));
+            rules.add(&labels, MetricValue::Whole(u64::from(*met)));
         }
     }
     vec![open, decided, rules]
@@ -175,7 +175,7 @@ fn waiting(fleet: &Measured) -> Vec<Metric> {
     for ((kind, environment), count) in &fleet.acts {
         acts.add(
             &[("environment", environment.as_str()), ("kind", kind)],
-            Value::Whole(*count),
+            MetricValue::Whole(*count),
         );
     }
     let requests = Metric::gauge(
@@ -187,7 +187,7 @@ fn waiting(fleet: &Measured) -> Vec<Metric> {
         "How often something was refused, by way (network or file) and rule, as far as it is on record; old rows are forgotten.",
     );
     for ((way, rule), times) in &fleet.refusals {
-        refusals.add(&[("way", way), ("rule", rule)], Value::Whole(*times));
+        refusals.add(&[("way", way), ("rule", rule)], MetricValue::Whole(*times));
     }
     let mut alerts = Metric::gauge(
         "outhaul_hub_alert_deliveries",
@@ -195,7 +195,7 @@ fn waiting(fleet: &Measured) -> Vec<Metric> {
     );
     for state in DELIVERIES {
         let count = fleet.alerts.get(state).copied().unwrap_or(0);
-        alerts.add(&[("state", state)], Value::Whole(count));
+        alerts.add(&[("state", state)], MetricValue::Whole(count));
     }
     let mut restored = Metric::gauge(
         "outhaul_hub_restored_timestamp_seconds",
@@ -207,10 +207,10 @@ fn waiting(fleet: &Measured) -> Vec<Metric> {
     let size = Metric::gauge("outhaul_hub_store_bytes", "Bytes of the hub's database.");
     vec![
         acts,
-        requests.with(&[], Value::Whole(fleet.requests)),
+        requests.with(&[], MetricValue::Whole(fleet.requests)),
         refusals,
         alerts,
         restored,
-        size.with(&[], Value::Whole(fleet.store_bytes)),
+        size.with(&[], MetricValue::Whole(fleet.store_bytes)),
     ]
 }

@@ -14,7 +14,7 @@ pub enum MetricKind {
 
 /// A number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     /// A whole one.
     Whole(u64),
     /// Any other.
@@ -27,7 +27,7 @@ pub struct Sample {
     /// Names and values of labels; an empty value is that of a label which is not there.
     pub labels: Vec<(&'static str, String)>,
     /// The number.
-    pub value: Value,
+    pub value: MetricValue,
 }
 
 /// One metric with all of its series.
@@ -64,13 +64,13 @@ impl Metric {
 
     /// With one more series.
     #[must_use]
-    pub fn with(mut self, labels: &[(&'static str, &str)], value: Value) -> Self {
+    pub fn with(mut self, labels: &[(&'static str, &str)], value: MetricValue) -> Self {
         self.add(labels, value);
         self
     }
 
     /// Adds one more series.
-    pub fn add(&mut self, labels: &[(&'static str, &str)], value: Value) {
+    pub fn add(&mut self, labels: &[(&'static str, &str)], value: MetricValue) {
         let labels = labels
             .iter()
             .map(|(name, text)| (*name, (*text).to_owned()));
@@ -94,14 +94,14 @@ impl Metric {
 }
 
 /// Milliseconds as seconds.
-pub(crate) fn seconds(ms: i64) -> Value {
+pub(crate) fn seconds(ms: i64) -> MetricValue {
     let ms = u64::try_from(ms).unwrap_or(0);
     match ms.is_multiple_of(1000) {
-        true => Value::Whole(ms / 1000),
+        true => MetricValue::Whole(ms / 1000),
         #[expect(
             clippy::cast_precision_loss,
             reason = "a time of this age of the world"
         )]
-        false => Value::Real(ms as f64 / 1000.0),
+        false => MetricValue::Real(ms as f64 / 1000.0),
     }
 }

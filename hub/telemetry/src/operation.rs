@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::metric::{Metric, Value, seconds};
+use crate::metric::{Metric, MetricValue, seconds};
 use crate::process::Process;
 use crate::push::PushCounts;
 
@@ -67,14 +67,14 @@ fn received(operation: &Operation) -> Vec<Metric> {
         "Reports received over HTTP since the start, by result.",
     );
     for (result, count) in &operation.reports {
-        reports.add(&[("result", result)], Value::Whole(*count));
+        reports.add(&[("result", result)], MetricValue::Whole(*count));
     }
     let mut refused = Metric::counter(
         "outhaul_hub_reports_refused_total",
         "Reports refused over HTTP since the start, by rule.",
     );
     for (rule, count) in &operation.refused {
-        refused.add(&[("rule", rule)], Value::Whole(*count));
+        refused.add(&[("rule", rule)], MetricValue::Whole(*count));
     }
     let gauge = Metric::gauge;
     let mut lanes = [
@@ -98,14 +98,14 @@ fn received(operation: &Operation) -> Vec<Metric> {
     for lane in &operation.lanes {
         let numbers = [lane.bodies, lane.max_bodies, lane.bytes, lane.max_bytes];
         for (metric, number) in lanes.iter_mut().zip(numbers) {
-            metric.add(&[("lane", lane.name)], Value::Whole(number as u64));
+            metric.add(&[("lane", lane.name)], MetricValue::Whole(number as u64));
         }
     }
     [reports, refused].into_iter().chain(lanes).collect()
 }
 
 fn store(operation: &Operation) -> Vec<Metric> {
-    let yes = |is: bool| Value::Whole(u64::from(is));
+    let yes = |is: bool| MetricValue::Whole(u64::from(is));
     let gauge = Metric::gauge;
     let took_ms = i64::try_from(operation.read_took_ms).unwrap_or(i64::MAX);
     let mut free = gauge(
@@ -113,11 +113,11 @@ fn store(operation: &Operation) -> Vec<Metric> {
         "Bytes that are free where the hub's state folder is; too few, and it takes nothing in.",
     );
     if let Some(bytes) = operation.free_bytes {
-        free.add(&[], Value::Whole(bytes));
+        free.add(&[], MetricValue::Whole(bytes));
     }
     vec![
         gauge("outhaul_hub_build_info", "1, with the version of the program.")
-            .with(&[("version", operation.version)], Value::Whole(1)),
+            .with(&[("version", operation.version)], MetricValue::Whole(1)),
         gauge("outhaul_hub_store_writable", "Whether the last write to the store succeeded.")
             .with(&[], yes(operation.writable)),
         free,
@@ -137,7 +137,7 @@ fn pushes(counts: &PushCounts) -> Vec<Metric> {
         "Pushes of metrics by OTLP since the start, by result.",
     );
     for (result, count) in counts.by_result() {
-        total.add(&[("result", result)], Value::Whole(count));
+        total.add(&[("result", result)], MetricValue::Whole(count));
     }
     vec![
         total,
@@ -145,12 +145,12 @@ fn pushes(counts: &PushCounts) -> Vec<Metric> {
             "outhaul_hub_otlp_rejected_points_total",
             "Values that the collector reported as rejected since the start.",
         )
-        .with(&[], Value::Whole(counts.rejected_points)),
+        .with(&[], MetricValue::Whole(counts.rejected_points)),
         Metric::gauge(
             "outhaul_hub_otlp_up",
             "Whether the last push was taken as a whole.",
         )
-        .with(&[], Value::Whole(u64::from(counts.up))),
+        .with(&[], MetricValue::Whole(u64::from(counts.up))),
     ]
 }
 
@@ -158,18 +158,18 @@ fn pushes(counts: &PushCounts) -> Vec<Metric> {
 fn process(operation: &Operation) -> Vec<Metric> {
     let found = operation.process;
     let gauge = Metric::gauge;
-    let some = |metric: Metric, value: Option<Value>| match value {
+    let some = |metric: Metric, value: Option<MetricValue>| match value {
         Some(value) => metric.with(&[], value),
         None => metric,
     };
-    let whole = |metric: Metric, value: Option<u64>| some(metric, value.map(Value::Whole));
+    let whole = |metric: Metric, value: Option<u64>| some(metric, value.map(MetricValue::Whole));
     vec![
         some(
             Metric::counter(
                 "process_cpu_seconds_total",
                 "Time on processors, of user and system.",
             ),
-            found.cpu_seconds.map(Value::Real),
+            found.cpu_seconds.map(MetricValue::Real),
         ),
         whole(
             gauge("process_resident_memory_bytes", "Memory in RAM."),

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::metric::{Metric, MetricKind, Sample, Value};
+use crate::metric::{Metric, MetricKind, MetricValue, Sample};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u8 = 2;
@@ -190,8 +190,8 @@ fn point(sample: &Sample, started_ms: Option<i64>, now_ms: i64) -> Point {
         start_time_unix_nano: started_ms.map(nanoseconds),
         time_unix_nano: nanoseconds(now_ms),
         number: match sample.value {
-            Value::Whole(number) => Number::AsInt(number.min(i64::MAX as u64).to_string()),
-            Value::Real(number) => Number::AsDouble(number),
+            MetricValue::Whole(number) => Number::AsInt(number.min(i64::MAX as u64).to_string()),
+            MetricValue::Real(number) => Number::AsDouble(number),
         },
     }
 }
@@ -205,8 +205,8 @@ mod tests {
     #[test]
     fn a_counter_has_the_start_of_the_process_and_a_gauge_has_none() {
         let metrics = [
-            Metric::counter("b_total", "Counted.").with(&[("result", "a")], Value::Whole(3)),
-            Metric::gauge("c_bytes", "Size.").with(&[("to", "")], Value::Real(0.5)),
+            Metric::counter("b_total", "Counted.").with(&[("result", "a")], MetricValue::Whole(3)),
+            Metric::gauge("c_bytes", "Size.").with(&[("to", "")], MetricValue::Real(0.5)),
             Metric::gauge("d", "Nothing."),
         ];
         let resource = Resource {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::metric::{Metric, MetricKind, Value};
+use crate::metric::{Metric, MetricKind, MetricValue};
 
 /// The form's media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -32,8 +32,8 @@ pub fn text(metrics: &[Metric]) -> String {
                 out.push('}');
             }
             let _ = match sample.value {
-                Value::Whole(number) => writeln!(out, " {number}"),
-                Value::Real(number) => writeln!(out, " {number}"),
+                MetricValue::Whole(number) => writeln!(out, " {number}"),
+                MetricValue::Real(number) => writeln!(out, " {number}"),
             };
         }
     }
@@ -54,8 +54,11 @@ mod tests {
     fn labels_cannot_end_a_line_and_what_has_no_value_is_left_out() {
         let metrics = [
             Metric::gauge("a_seconds", "One\nof two.")
-                .with(&[("of", "x\"} 1\nb 2\\"), ("to", "")], Value::Real(1.5))
-                .with(&[("to", "")], Value::Whole(3)),
+                .with(
+                    &[("of", "x\"} 1\nb 2\\"), ("to", "")],
+                    MetricValue::Real(1.5),
+                )
+                .with(&[("to", "")], MetricValue::Whole(3)),
             Metric::counter("b_total", "Nothing yet."),
         ];
         insta::assert_snapshot!(text(&metrics), @r#"

@@ -9,18 +9,18 @@ use std::sync::OnceLock;
 
 use crate::text::quoted;
 
-struct Place {
+struct CommandFolder {
     begin: String,
     option: &'static str,
     words: String,
 }
 
-static PLACE: OnceLock<Place> = OnceLock::new();
+static PLACE: OnceLock<CommandFolder> = OnceLock::new();
 
 /// Commands of `program` are for the folder that `option` names, which is not the one that they would use by themselves.
 pub fn name(program: &str, option: &'static str, folder: &Path) {
     // Only the first counts: a process runs one command.
-    let _ = PLACE.set(Place {
+    let _ = PLACE.set(CommandFolder {
         begin: format!("`{program} "),
         option,
         words: format!("{option} {} ", quoted(folder)),
@@ -32,7 +32,7 @@ pub fn named(text: &str) -> Cow<'_, str> {
     PLACE.get().map_or(Cow::Borrowed(text), |at| at.put(text))
 }
 
-impl Place {
+impl CommandFolder {
     fn put<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some((first, rest)) = text.split_once(&self.begin) else {
             return Cow::Borrowed(text);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_command_gets_the_folder_once_and_other_programs_and_words_do_not() {
-        let at = Place {
+        let at = CommandFolder {
             begin: "`agent ".into(),
             option: "--state",
             words: "--state 'a b' ".into(),

@@ -12,7 +12,7 @@ use postgres::types::{FromSql, IsNull, ToSql, Type, private::BytesMut, to_sql_ch
 use postgres::{Client, Config, Statement};
 
 use super::address::{Address, AddressError};
-use super::{DbError, Value, tls};
+use super::{DbError, SqlValue, tls};
 
 /// How long a server may take to answer to a connection.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
@@ -110,7 +110,7 @@ impl Server {
     pub(crate) fn execute(
         &self,
         statement: &Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<usize, DbError> {
         let params = of(values);
         let written = self.client.borrow_mut().execute(statement, &params)?;
@@ -120,7 +120,7 @@ impl Server {
     pub(crate) fn query(
         &self,
         statement: &Statement,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<Vec<postgres::Row>, DbError> {
         Ok(self.client.borrow_mut().query(statement, &of(values))?)
     }
@@ -136,7 +136,7 @@ impl Server {
         let failed_there = |error: postgres::Error| failed(error.into());
         let statement = self.prepare(text).map_err(&failed)?;
         let mut client = self.client.borrow_mut();
-        let none: [Value<'_>; 0] = [];
+        let none: [SqlValue<'_>; 0] = [];
         let mut rows = client.query_raw(&statement, none).map_err(failed_there)?;
         while let Some(row) = rows.next().map_err(failed_there)? {
             take(&row)?;
@@ -155,7 +155,7 @@ impl Server {
     }
 }
 
-fn of<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+fn of<'a>(values: &'a [SqlValue<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     values
         .iter()
         .map(|value| value as &(dyn ToSql + Sync))
@@ -191,7 +191,7 @@ fn open(address: &Address) -> Result<Client, ServerError> {
     Ok(client)
 }
 
-impl ToSql for Value<'_> {
+impl ToSql for SqlValue<'_> {
     fn to_sql(
         &self,
         kind: &Type,
@@ -222,7 +222,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-impl<'a> FromSql<'a> for Value<'a> {
+impl<'a> FromSql<'a> for SqlValue<'a> {
     fn from_sql(
         kind: &Type,
         raw: &'a [u8],

@@ -5,7 +5,7 @@
 //! run while they are read.
 
 use super::postgres::Server;
-use super::{DbError, FromColumn, Params, Value};
+use super::{DbError, FromColumn, Params, SqlValue};
 
 /// A statement, to be run any number of times.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Statement<'_> {
     }
 }
 
-fn bind(statement: &mut rusqlite::Statement<'_>, values: &[Value<'_>]) -> Result<(), DbError> {
+fn bind(statement: &mut rusqlite::Statement<'_>, values: &[SqlValue<'_>]) -> Result<(), DbError> {
     for (at, value) in values.iter().enumerate() {
         // SQLite counts names in the order in which they first stand in the text, PostgreSQL goes by their numbers.
         debug_assert!(
@@ -130,7 +130,7 @@ fn bind(statement: &mut rusqlite::Statement<'_>, values: &[Value<'_>]) -> Result
     Ok(())
 }
 
-impl rusqlite::ToSql for Value<'_> {
+impl rusqlite::ToSql for SqlValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
         use rusqlite::types::{ToSqlOutput, ValueRef};
         Ok(ToSqlOutput::Borrowed(match self {
@@ -183,19 +183,19 @@ impl Row<'_> {
     ///
     /// # Errors
     /// [`DbError::Column`] where it is of no kind that this program writes.
-    pub fn value(&self, at: usize) -> Result<Value<'_>, DbError> {
+    pub fn value(&self, at: usize) -> Result<SqlValue<'_>, DbError> {
         use rusqlite::types::ValueRef;
         match self.0 {
             Columns::Sqlite(row) => Ok(match row.get_ref(at)? {
-                ValueRef::Null => Value::Null,
-                ValueRef::Integer(number) => Value::Int(number),
+                ValueRef::Null => SqlValue::Null,
+                ValueRef::Integer(number) => SqlValue::Int(number),
                 ValueRef::Text(text) => {
-                    Value::Text(std::str::from_utf8(text).map_err(|_| DbError::Column { at })?)
+                    SqlValue::Text(std::str::from_utf8(text).map_err(|_| DbError::Column { at })?)
                 }
-                ValueRef::Blob(bytes) => Value::Blob(bytes),
+                ValueRef::Blob(bytes) => SqlValue::Blob(bytes),
                 ValueRef::Real(_) => return Err(DbError::Column { at }),
             }),
-            Columns::Postgres(row) => Ok(row.try_get::<_, Value<'_>>(at)?),
+            Columns::Postgres(row) => Ok(row.try_get::<_, SqlValue<'_>>(at)?),
         }
     }
 }

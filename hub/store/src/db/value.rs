@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 /// One value, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum SqlValue<'a> {
     /// Nothing.
     Null,
     /// A number, or 0 and 1 for no and yes.
@@ -21,71 +21,71 @@ pub enum Value<'a> {
 /// What a statement can be given.
 pub trait Param {
     /// It as a value.
-    fn value(&self) -> Value<'_>;
+    fn value(&self) -> SqlValue<'_>;
 }
 
 impl Param for i64 {
-    fn value(&self) -> Value<'_> {
-        Value::Int(*self)
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Int(*self)
     }
 }
 
 impl Param for u32 {
-    fn value(&self) -> Value<'_> {
-        Value::Int(i64::from(*self))
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Int(i64::from(*self))
     }
 }
 
 impl Param for i32 {
-    fn value(&self) -> Value<'_> {
-        Value::Int(i64::from(*self))
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Int(i64::from(*self))
     }
 }
 
 impl Param for bool {
-    fn value(&self) -> Value<'_> {
-        Value::Int(i64::from(*self))
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Int(i64::from(*self))
     }
 }
 
 impl Param for str {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Text(self)
     }
 }
 
 impl Param for String {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Text(self)
     }
 }
 
 impl Param for [u8] {
-    fn value(&self) -> Value<'_> {
-        Value::Blob(self)
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Blob(self)
     }
 }
 
 impl Param for Vec<u8> {
-    fn value(&self) -> Value<'_> {
-        Value::Blob(self)
+    fn value(&self) -> SqlValue<'_> {
+        SqlValue::Blob(self)
     }
 }
 
-impl Param for Value<'_> {
-    fn value(&self) -> Value<'_> {
+impl Param for SqlValue<'_> {
+    fn value(&self) -> SqlValue<'_> {
         *self
     }
 }
 
 impl<T: Param> Param for Option<T> {
-    fn value(&self) -> Value<'_> {
-        self.as_ref().map_or(Value::Null, Param::value)
+    fn value(&self) -> SqlValue<'_> {
+        self.as_ref().map_or(SqlValue::Null, Param::value)
     }
 }
 
 impl<T: Param + ?Sized> Param for &T {
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> SqlValue<'_> {
         (**self).value()
     }
 }
@@ -93,23 +93,23 @@ impl<T: Param + ?Sized> Param for &T {
 /// What a statement is given, in order.
 pub trait Params {
     /// All of it.
-    fn values(&self) -> Vec<Value<'_>>;
+    fn values(&self) -> Vec<SqlValue<'_>>;
 }
 
 impl Params for [&dyn Param; 0] {
-    fn values(&self) -> Vec<Value<'_>> {
+    fn values(&self) -> Vec<SqlValue<'_>> {
         Vec::new()
     }
 }
 
 impl Params for &[&dyn Param] {
-    fn values(&self) -> Vec<Value<'_>> {
+    fn values(&self) -> Vec<SqlValue<'_>> {
         self.iter().map(|one| one.value()).collect()
     }
 }
 
-impl Params for Vec<Value<'_>> {
-    fn values(&self) -> Vec<Value<'_>> {
+impl Params for Vec<SqlValue<'_>> {
+    fn values(&self) -> Vec<SqlValue<'_>> {
         self.clone()
     }
 }
@@ -128,7 +128,7 @@ where
         clippy::many_single_char_names,
         reason = "one letter for each value of a list"
     )]
-    fn values(&self) -> Vec<Value<'_>> {
+    fn values(&self) -> Vec<SqlValue<'_>> {
         let (a, b, c, d, e, f, g) = self;
         vec![
             a.value(),
@@ -145,37 +145,37 @@ where
 /// What a column can be read as.
 pub trait FromColumn: Sized {
     /// It, or `None` where the column holds something else.
-    fn from_column(value: Value<'_>) -> Option<Self>;
+    fn from_column(value: SqlValue<'_>) -> Option<Self>;
 }
 
 impl FromColumn for i64 {
-    fn from_column(value: Value<'_>) -> Option<Self> {
+    fn from_column(value: SqlValue<'_>) -> Option<Self> {
         match value {
-            Value::Int(number) => Some(number),
+            SqlValue::Int(number) => Some(number),
             _ => None,
         }
     }
 }
 
 impl FromColumn for bool {
-    fn from_column(value: Value<'_>) -> Option<Self> {
+    fn from_column(value: SqlValue<'_>) -> Option<Self> {
         i64::from_column(value).map(|number| number != 0)
     }
 }
 
 impl FromColumn for String {
-    fn from_column(value: Value<'_>) -> Option<Self> {
+    fn from_column(value: SqlValue<'_>) -> Option<Self> {
         match value {
-            Value::Text(text) => Some(text.to_owned()),
+            SqlValue::Text(text) => Some(text.to_owned()),
             _ => None,
         }
     }
 }
 
 impl FromColumn for Vec<u8> {
-    fn from_column(value: Value<'_>) -> Option<Self> {
+    fn from_column(value: SqlValue<'_>) -> Option<Self> {
         match value {
-            Value::Blob(bytes) => Some(bytes.to_vec()),
+            SqlValue::Blob(bytes) => Some(bytes.to_vec()),
             _ => None,
         }
     }
@@ -186,10 +186,10 @@ impl FromColumn for Vec<u8> {
 pub struct AnyBytes(pub Vec<u8>);
 
 impl FromColumn for AnyBytes {
-    fn from_column(value: Value<'_>) -> Option<Self> {
+    fn from_column(value: SqlValue<'_>) -> Option<Self> {
         match value {
-            Value::Blob(bytes) => Some(Self(bytes.to_vec())),
-            Value::Text(text) => Some(Self(text.as_bytes().to_vec())),
+            SqlValue::Blob(bytes) => Some(Self(bytes.to_vec())),
+            SqlValue::Text(text) => Some(Self(text.as_bytes().to_vec())),
             // Whatever else is there is no text of a report.
             _ => Some(Self(Vec::new())),
         }
@@ -197,9 +197,9 @@ impl FromColumn for AnyBytes {
 }
 
 impl<T: FromColumn> FromColumn for Option<T> {
-    fn from_column(value: Value<'_>) -> Option<Self> {
+    fn from_column(value: SqlValue<'_>) -> Option<Self> {
         match value {
-            Value::Null => Some(None),
+            SqlValue::Null => Some(None),
             value => T::from_column(value).map(Some),
         }
     }

@@ -27,7 +27,7 @@ pub struct Use {
 }
 
 /// The same, borrowed: many are counted and few are shown.
-pub(super) enum Place<'a> {
+pub(super) enum UsePlace<'a> {
     /// An assignment.
     Pair(&'a HeadPair),
     /// An entity, its kind, and what it has to do with it.
@@ -35,10 +35,10 @@ pub(super) enum Place<'a> {
 }
 
 impl Use {
-    pub(super) fn of(place: &Place<'_>) -> Self {
+    pub(super) fn of(place: &UsePlace<'_>) -> Self {
         match place {
-            Place::Pair(pair) => Self::assignment(pair),
-            Place::Entity(kind, entity, by) => Self {
+            UsePlace::Pair(pair) => Self::assignment(pair),
+            UsePlace::Entity(kind, entity, by) => Self {
                 kind,
                 cluster_type: String::new(),
                 name: entity.name.clone(),
@@ -60,11 +60,11 @@ impl Use {
 }
 
 /// Where an entity is used.
-pub(super) fn uses<'a>(head: &'a Head, kind: &str, entity: &'a Entity) -> Vec<Place<'a>> {
+pub(super) fn uses<'a>(head: &'a Head, kind: &str, entity: &'a Entity) -> Vec<UsePlace<'a>> {
     let name = &entity.name;
-    let pairs = |is: &dyn Fn(&HeadPair) -> bool| -> Vec<Place<'a>> {
+    let pairs = |is: &dyn Fn(&HeadPair) -> bool| -> Vec<UsePlace<'a>> {
         let pairs = head.pairs.iter().filter(|pair| is(pair));
-        pairs.map(Place::Pair).collect()
+        pairs.map(UsePlace::Pair).collect()
     };
     let entities = &head.entities;
     match kind {
@@ -82,7 +82,7 @@ pub(super) fn uses<'a>(head: &'a Head, kind: &str, entity: &'a Entity) -> Vec<Pl
                 .iter()
                 .filter(|target| target.facts.get("registration") == Some(name));
             of_it
-                .map(|target| Place::Entity("target", target, "a target of it"))
+                .map(|target| UsePlace::Entity("target", target, "a target of it"))
                 .collect()
         }
         "template" => {
@@ -90,7 +90,7 @@ pub(super) fn uses<'a>(head: &'a Head, kind: &str, entity: &'a Entity) -> Vec<Pl
                 let mut facts = one.facts.iter();
                 let (fact, _) =
                     facts.find(|(fact, text)| fact.ends_with(" template") && *text == name)?;
-                Some(Place::Entity("cluster-type", one, fact))
+                Some(UsePlace::Entity("cluster-type", one, fact))
             });
             named.collect()
         }
@@ -99,7 +99,7 @@ pub(super) fn uses<'a>(head: &'a Head, kind: &str, entity: &'a Entity) -> Vec<Pl
                 .environments
                 .iter()
                 .filter(|one| one.facts.get("after") == Some(name));
-            next.map(|one| Place::Entity("environment", one, "comes after it"))
+            next.map(|one| UsePlace::Entity("environment", one, "comes after it"))
                 .collect()
         }
         _ => Vec::new(),

@@ -185,11 +185,32 @@ pub(crate) fn in_envelope(findings: &Diagnostics) {
 
 #[cfg(test)]
 mod tests {
+    use outhaul_bundle::volume::MAX_PARITY_PARTS;
+    use outhaul_control::model::EXPIRES_DAYS_DEFAULT;
+
     use super::*;
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_names_the_bounds_and_defaults_that_hold() {
+        for (command, option, says) in [
+            (
+                "bundle",
+                "expires_days",
+                format!("or else {EXPIRES_DAYS_DEFAULT}"),
+            ),
+            ("copy", "parity", format!("({MAX_PARITY_PARTS} at most)")),
+        ] {
+            let cli = Cli::command();
+            let mut options = cli.find_subcommand(command).unwrap().get_arguments();
+            let option = options.find(|one| one.get_id() == option).unwrap();
+            let help = option.get_help().unwrap().to_string();
+            assert!(help.contains(&says), "{help}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@
 pub mod cli;
 mod demo;
 mod helm;
+mod notes;
 pub mod project;
 mod publication;
 mod registries;

@@ -121,7 +121,7 @@ impl Setting {
 
 /// Values of one setting and their places; several where [`Setting::is_list`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
+pub struct SettingValue {
     /// As the command line takes them.
     pub texts: Vec<String>,
     /// Where the setting is written.
@@ -134,7 +134,7 @@ pub struct Value {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Project {
     /// What is set.
-    pub values: BTreeMap<Setting, Value>,
+    pub values: BTreeMap<Setting, SettingValue>,
 }
 
 /// Why a key that someone may well try is not one.
@@ -201,7 +201,7 @@ impl Project {
 
     /// A few lines that show what it says.
     pub fn lines(&self) -> Vec<String> {
-        let line = |(setting, value): (&Setting, &Value)| {
+        let line = |(setting, value): (&Setting, &SettingValue)| {
             format!("{} = {}", setting.key(), value.texts.join(", "))
         };
         self.values.iter().map(line).collect()
@@ -267,7 +267,7 @@ impl Reader<'_> {
                 _ => self.text(value, setting).into_iter().collect(),
             };
             let place = Location::new(&self.file, key.span());
-            let value = Value {
+            let value = SettingValue {
                 texts,
                 place,
                 places,

@@ -21,6 +21,7 @@ use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{
     self, BranchTarget, Desired, PlatformRepository, PublishError, TargetChoice, TargetError,
 };
+use outhaul_ship::shown::Shown;
 use zeroize::Zeroizing;
 
 /// Where and how an environment is published.
@@ -98,6 +99,24 @@ pub enum PublicationError {
     /// It would go to a branch that the control plane is read from.
     #[error(transparent)]
     Own(#[from] OwnBranch),
+}
+
+impl From<&PublicationError> for Shown {
+    fn from(error: &PublicationError) -> Self {
+        match error {
+            PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
+                PlanError::Removal(removal),
+            ))) => Self::explained(&removal.explain_with("the branch is as it was")),
+            PublicationError::AllBroken { findings, error } => {
+                Self::broken(findings).help(error.to_string())
+            }
+            PublicationError::Findings(findings) => Self::findings(findings),
+            PublicationError::Forge(error) => Self::of(error),
+            PublicationError::Propose(error) => Self::of(error),
+            PublicationError::Target(error) => Self::of(error),
+            PublicationError::Own(error) => Self::of(error),
+        }
+    }
 }
 
 /// A branch of the control plane is no place for what is made of it.

@@ -1,7 +1,7 @@
 //! The centre as a service: fetch, render what changed, bundle, publish, promote, round after round.
 //!
 //! What comes in: a [`ServeConfig`], and the time before each step. What goes out: bundles and commits for
-//! what changed, and a [`State`] on disk that says what was done from which sources. An environment
+//! what changed, and a [`ServeState`] on disk that says what was done from which sources. An environment
 //! whose sources are what they were, and whose bundles, published files and branch lie as they were written, is not touched. One environment's
 //! failure is reported and stops no other; what was good before stays. [`daemon`] runs rounds until it is stopped.
 
@@ -35,7 +35,7 @@ mod written;
 
 pub use config::{BundleConfig, EnvironmentConfig, GitConfig, PromoteConfig, ServeConfig};
 pub use hook::knows_secret;
-pub use state::{EnvironmentMemory, LastFailure, LastRun, State};
+pub use state::{EnvironmentMemory, LastFailure, LastRun, ServeState};
 pub use steps::RoundProblem;
 
 /// Passes that promotions may set off in one round: more than any chain is long.
@@ -167,7 +167,7 @@ pub struct Service {
     request: LoadRequest,
     /// The programs of promotion policies' hooks.
     hooks: HookPrograms,
-    state: State,
+    state: ServeState,
     memories: BTreeMap<String, MemoryCache>,
     /// What was said last of each environment: it is said once.
     said: BTreeMap<String, String>,
@@ -215,7 +215,7 @@ impl Service {
             outhaul_load::refuse_output(&request, &folder)?;
         }
         let lock = state::lock(&config.state)?;
-        let state = State::read(&config.state)?;
+        let state = ServeState::read(&config.state)?;
         Ok(Self {
             config,
             request,
@@ -235,7 +235,7 @@ impl Service {
     }
 
     /// What was done, and what is wrong.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &ServeState {
         &self.state
     }
 

@@ -37,7 +37,7 @@ pub(super) fn with_help(error: &PromoteError) -> String {
 
 /// An error with its causes, in one line: of each its first line. Unlike `outhaul_kit::text::chain`, which has each cause whole and leaves
 /// out what the text ends with: git's answers have several lines, and errors here repeat a cause in the middle.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(cause) = next {

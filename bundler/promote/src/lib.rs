@@ -24,6 +24,7 @@ use outhaul_load::ENVIRONMENTS;
 mod answer;
 mod candidate;
 mod clock;
+mod closed;
 mod direction;
 mod error;
 mod error_text;
@@ -46,6 +47,7 @@ mod unread_policies;
 pub mod warnings;
 pub mod watch;
 
+pub use closed::ways_to_open;
 pub use error::PromoteError;
 pub use hub::{GateError, GateRule, HubConnection};
 use moved::BaseFile;

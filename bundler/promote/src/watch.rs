@@ -22,8 +22,6 @@ use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError,
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
 
-pub use super::error_text::error_chain;
-
 /// What to follow.
 #[derive(Debug, Clone)]
 pub struct Watch<'a> {

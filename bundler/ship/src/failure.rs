@@ -165,13 +165,15 @@ impl Classified for ProduceError {
     }
 
     fn help(&self) -> Option<String> {
-        let help = match self {
-            Self::After { error, .. } => match &**error {
-                Self::Assemble(_) | Self::Collect(_) | Self::Finish(_) => {
-                    "of this stream nothing was written; those before it were made".to_owned()
-                }
-                error => return error.help(),
-            },
+        let (error, nothing) = match self {
+            Self::After { error, .. } => (
+                &**error,
+                "of this stream nothing was written; those before it were made",
+            ),
+            error => (error, "nothing was written"),
+        };
+        let help = match error {
+            Self::After { error, .. } => return error.help(),
             Self::Damaged { .. } => {
                 "run it again: what was removed is brought again; if it comes back, look at this machine's disk and memory"
                     .to_owned()
@@ -185,16 +187,16 @@ impl Classified for ProduceError {
                     .to_owned()
             }
             Self::Collect(CollectError::Source { source, .. }) => {
-                format!("{}\nhelp: nothing was written", source.help())
+                format!("{}\nhelp: {nothing}", source.help())
             }
             Self::Assemble(AssembleError::Spool(error))
             | Self::Collect(CollectError::Spool(error))
             | Self::Spool(error) => error.help(),
             Self::Assemble(_)
             | Self::Collect(_)
-            | Self::Strict(_)
             | Self::Contradiction(_)
-            | Self::Finish(_) => "nothing was written".to_owned(),
+            | Self::Finish(_) => nothing.to_owned(),
+            Self::Strict(_) => "`--strict`: nothing was written".to_owned(),
             Self::Busy { .. } => {
                 "nothing was changed; give the command again when that has ended".to_owned()
             }

@@ -17,5 +17,6 @@ mod destination;
 mod failure;
 pub mod folder;
 pub mod outcome;
+pub mod shown;
 pub mod stream;
 pub mod verify;

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the index of a bundle that was opened ([`outhaul_attest::contents`]), what its fleet says of it, and what the same
 //! commits render to now. What goes out: a list of differences, file by file, where empty means equal, and what all of it amounts to.
-//! It is pure.
+//! It is pure; what the commits render to is made in [`with_commits`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +15,10 @@ use crate::collect::{self, Payloads};
 use outhaul_attest::statement_check::Statement;
 use outhaul_files::apt;
 use outhaul_plane::render::RenderedAssignment;
+
+mod again;
+
+pub use again::{CompareError, with_commits};
 
 /// Whether all that was asked about a bundle is as it should be. Without `differences` its commits were not rendered again; where its
 /// attestations are wanted, the fleet must have signed for them.

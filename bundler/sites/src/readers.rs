@@ -28,7 +28,7 @@ pub struct NamedRecipient {
 
 /// What may be a mistake in whom bundles are sealed for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubt {
+pub struct ReaderWarning {
     /// What kind it is, for programs.
     pub code: &'static str,
     /// What it is.
@@ -130,14 +130,14 @@ fn revoked(site: &str, order: u64) -> String {
 /// What may be a mistake in `readers`: names that are of no site, and sites of `streams` that could not open their bundle. Each stream comes
 /// with its role and its name for people. Its bundle is for the `recipients` alone, for every site where none is named. Of a revoked site
 /// it is meant so.
-pub fn doubtful(
+pub fn reader_warnings(
     readers: &[NamedRecipient],
     sites: &[SiteRecord],
     streams: &[(Name, String)],
     recipients: &[Name],
-) -> Vec<Doubt> {
+) -> Vec<ReaderWarning> {
     let is_meant = |site: &SiteRecord| recipients.is_empty() || recipients.contains(&site.site);
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     let known: Vec<&str> = sites.iter().map(|site| site.site.as_str()).collect();
     let strangers = readers
         .iter()
@@ -156,7 +156,7 @@ pub fn doubtful(
                      prints names and keys of approved sites"
                 .to_owned(),
         };
-        doubts.push(Doubt {
+        warnings.push(ReaderWarning {
             code: "unknown-reader",
             message,
             help,
@@ -190,13 +190,13 @@ pub fn doubtful(
             names.join(", ")
         );
         let help = "add the lines of these sites that `outhaul site list --recipients` prints; a site without a key there is not approved yet";
-        doubts.push(Doubt {
+        warnings.push(ReaderWarning {
             code: "cannot-open",
             message,
             help: help.to_owned(),
         });
     }
-    doubts
+    warnings
 }
 
 #[cfg(test)]
@@ -297,8 +297,8 @@ mod tests {
         );
         // That it cannot open what is made now is no mistake.
         let streams = [("dev-press".parse().unwrap(), "dev/press".to_owned())];
-        let doubts = doubtful(&[reader("press-1", &one)], &sites[..2], &streams, &[]);
-        assert_eq!(doubts, []);
+        let warnings = reader_warnings(&[reader("press-1", &one)], &sites[..2], &streams, &[]);
+        assert_eq!(warnings, []);
     }
 
     #[test]
@@ -317,8 +317,8 @@ mod tests {
                 .map(|(name, key)| reader(name, key))
                 .collect();
             let meant: Vec<Name> = meant.iter().map(|name| name.parse().unwrap()).collect();
-            let doubts = doubtful(&readers, &sites, &streams, &meant);
-            let texts = doubts
+            let warnings = reader_warnings(&readers, &sites, &streams, &meant);
+            let texts = warnings
                 .into_iter()
                 .map(|doubt| format!("{}\n{}\n", doubt.message, doubt.help));
             texts.collect::<String>()

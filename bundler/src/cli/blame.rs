@@ -84,48 +84,48 @@ struct Undone {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        let told = self.told()?;
-        if told.site != self.site {
+        let faults = self.faults()?;
+        if faults.site != self.site {
             return Err(Failure::say(
                 failure::USAGE,
                 format!(
                     "the faults are those of site `{}`, not of `{}`",
-                    told.site, self.site
+                    faults.site, self.site
                 ),
             )
             .help(WRITE_IT));
         }
         let named = self.input.environment();
-        if !named.is_empty() && named != told.environment {
+        if !named.is_empty() && named != faults.environment {
             return Err(Failure::say(
                 failure::USAGE,
                 format!(
                     "site `{}` is of environment `{}`, not `{named}`",
-                    told.site, told.environment
+                    faults.site, faults.environment
                 ),
             )
             .help("leave `--environment` out"));
         }
-        let load = self.input.request_for(&told.environment)?;
-        // What is mistyped is told at once, and not as something that the site's commits lack.
+        let load = self.input.request_for(&faults.environment)?;
+        // What is mistyped is reported at once, and not as something that the site's commits lack.
         outhaul_load::environments(&load).map_err(|findings| Failure::findings(&findings))?;
         let meter = Meter::new("rendering older commits", Unit::Things("states"), None);
-        let answers: Vec<(&SiteFault, Blame)> = told
+        let answers: Vec<(&SiteFault, Blame)> = faults
             .faults
             .iter()
-            .map(|fault| (fault, self.blame(&load, &told, fault, &meter)))
+            .map(|fault| (fault, self.blame(&load, &faults, fault, &meter)))
             .collect();
         drop(meter);
         let undone = match self.undo && chosen::complete(&answers).is_ok() {
-            true => Some(self.take_back(&load, &told, &answers)),
+            true => Some(self.take_back(&load, &faults, &answers)),
             false => None,
         };
         match self.output {
             Output::Json => {
                 let undone = undone.as_ref().and_then(|undone| undone.as_ref().ok());
-                print_json(&document(&told, &answers, undone))?;
+                print_json(&document(&faults, &answers, undone))?;
             }
-            Output::Text => data(text::text(&told, &answers).trim_end()),
+            Output::Text => data(text::text(&faults, &answers).trim_end()),
         }
         // The answer is there also where nothing can be taken back.
         chosen::complete(&answers).map_err(|error| Failure::of(&error))?;
@@ -141,7 +141,7 @@ impl Args {
         Ok(Exit::SUCCESS)
     }
 
-    fn told(&self) -> Result<SiteFaults, Failure> {
+    fn faults(&self) -> Result<SiteFaults, Failure> {
         if let Some(path) = &self.faults {
             return read(path);
         }
@@ -156,13 +156,13 @@ impl Args {
     fn blame(
         &self,
         load: &LoadRequest,
-        told: &SiteFaults,
+        faults: &SiteFaults,
         fault: &SiteFault,
         progress: &Meter,
     ) -> Blame {
         let request = BlameRequest {
             site: &self.site,
-            cluster_type: &told.cluster_type,
+            cluster_type: &faults.cluster_type,
             fault,
             load,
             mode: self.input.mode(),
@@ -174,7 +174,7 @@ impl Args {
     fn take_back(
         &self,
         load: &LoadRequest,
-        told: &SiteFaults,
+        faults: &SiteFaults,
         answers: &[(&SiteFault, Blame)],
     ) -> Result<Undone, Failure> {
         let (fault, commit) =
@@ -189,7 +189,7 @@ impl Args {
         let request = UndoRequest {
             commit,
             branch: &branch,
-            message: &text::undo_message(told, fault, commit),
+            message: &text::undo_message(faults, fault, commit),
             sources: &now.sources,
             cache: &now.cache,
             credential: credential(
@@ -290,8 +290,12 @@ fn say_undone(undone: &Undone) {
     ));
 }
 
-fn document(told: &SiteFaults, answers: &[(&SiteFault, Blame)], undone: Option<&Undone>) -> Value {
-    let faults: Vec<Value> = answers
+fn document(
+    faults: &SiteFaults,
+    answers: &[(&SiteFault, Blame)],
+    undone: Option<&Undone>,
+) -> Value {
+    let listed: Vec<Value> = answers
         .iter()
         .map(|(fault, blame)| json!({ "fault": fault, "blame": blame }))
         .collect();
@@ -304,13 +308,13 @@ fn document(told: &SiteFaults, answers: &[(&SiteFault, Blame)], undone: Option<&
         })
     });
     json!({
-        "site": told.site,
-        "environment": told.environment,
-        "cluster_type": told.cluster_type,
-        "reports_read": told.reports_read,
-        "older_unread": told.older_unread,
-        "read_at": told.read_at,
-        "faults": faults,
+        "site": faults.site,
+        "environment": faults.environment,
+        "cluster_type": faults.cluster_type,
+        "reports_read": faults.reports_read,
+        "older_unread": faults.older_unread,
+        "read_at": faults.read_at,
+        "faults": listed,
         "undone": undo,
     })
 }

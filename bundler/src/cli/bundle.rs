@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 use outhaul_sites::Sites;
-use outhaul_sites::readers::{NamedRecipient, doubtful};
+use outhaul_sites::readers::{NamedRecipient, reader_warnings};
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -17,21 +17,24 @@ use super::promote::OverrideArgs;
 use super::registries::RegistryArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Output, print_json, say};
+use crate::notes;
 use crate::registries::{Registries, UserClient};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_control::model::EXPIRES_DAYS;
 use outhaul_control::overriding::Override;
-use outhaul_kit::failure::Classified as _;
-use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
-use outhaul_record::guard::Removal;
+use outhaul_ship::shown::Shown;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
+
+/// What to do about sites of which no bundle is made any more.
+const WITHOUT_BUNDLE_HELP: &str = "name the cluster type as before, or bring the sites a kit for another stream (`outhaul site enrol`); of \
+     a site that is gone for good, remove the record `sites/NAME.json` from the fleet's folder";
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -167,9 +170,9 @@ impl Args {
             scanners: &scanners,
             agent: agent.as_ref(),
         };
-        let doubtful = self.doubtful_readers(&platform, &fleet, readers.as_deref())?;
-        if !doubtful.is_empty() {
-            super::say_findings(&doubtful);
+        let found = self.reader_findings(&platform, &fleet, readers.as_deref())?;
+        if !found.is_empty() {
+            super::say_findings(&found);
         }
         let production = match stream::produce(&platform, &fleet, &secret, &request) {
             Ok(production) => production,
@@ -177,27 +180,16 @@ impl Args {
                 if let ProduceError::After { production, .. } = &error {
                     self.print(&platform.rendering.environment, production)?;
                 }
-                return Err(produce_failure(error));
+                return Err(Shown::from(&error).into());
             }
         };
-        if let Some(folder) = self
-            .publish
-            .as_ref()
-            .filter(|there| is_new && there.is_dir())
-        {
-            say(&format!(
-                "note: `{}` was not there, and was made for what is published",
-                folder.display()
-            ));
+        let new_folder = self.publish.as_deref().filter(|_| is_new);
+        for note in notes::after_bundles(&platform, &images, &scanners, new_folder, &production) {
+            say(&note);
         }
         let noted = outhaul_check::beside_bundles(&platform, &self.cluster_type);
         if !noted.is_empty() {
             super::say_findings(&noted);
-        }
-        let unused = images.unused(production.streams.iter().any(|one| one.changed));
-        let scanners = outhaul_check::unused_scanners(&platform.control_plane, &scanners);
-        for unused in unused.into_iter().chain(scanners) {
-            say(&format!("note: {unused}"));
         }
         self.print(&platform.rendering.environment, &production)?;
         let files = production.streams.iter().filter(|one| one.file.is_some());
@@ -220,7 +212,7 @@ impl Args {
     }
 
     /// What may be a mistake in whom what is to be made is sealed for.
-    fn doubtful_readers(
+    fn reader_findings(
         &self,
         platform: &Platform,
         fleet: &Fleet,
@@ -232,8 +224,8 @@ impl Args {
         let sites = Sites::of(fleet).all()?;
         let streams = stream::bundled(platform, fleet, &self.cluster_type);
         let mut findings = Diagnostics::new();
-        for doubt in doubtful(readers, &sites, &streams, &self.recipients) {
-            findings.push(Diagnostic::warning(doubt.code, doubt.message).help(doubt.help));
+        for warning in reader_warnings(readers, &sites, &streams, &self.recipients) {
+            findings.push(Diagnostic::warning(warning.code, warning.message).help(warning.help));
         }
         Ok(findings)
     }
@@ -265,8 +257,8 @@ impl Args {
             scanners: &Programs::default(),
             agent: None,
         };
-        let found =
-            stream::estimate::estimate(&platform, &fleet, &request).map_err(produce_failure)?;
+        let found = stream::estimate::estimate(&platform, &fleet, &request)
+            .map_err(|error| Shown::from(&error))?;
         if let Some(unused) = images.unused(true) {
             say(&format!("note: {unused}"));
         }
@@ -278,7 +270,9 @@ impl Args {
         if self.output == Output::Json {
             print_streams(environment, production)?;
         }
-        say_orphans(environment, production);
+        for (stream, text) in production.without_bundle() {
+            say(&format!("{stream}: {text}\nhelp: {WITHOUT_BUNDLE_HELP}"));
+        }
         for moved in &production.moved {
             say(&format!(
                 "updated: {} from {} to {}",
@@ -308,53 +302,17 @@ impl Args {
             for text in one.remarks() {
                 say(&format!("{stream}: {text}"));
             }
-            if one.suppressed.is_some() {
-                continue;
-            }
             if let Some(waiting) = &one.waiting {
-                let request = waiting.request.display();
-                let replace = format!(
-                    "`outhaul-signer revoke {} {}`",
-                    self.fleet.fleet.display(),
-                    waiting.role
-                );
-                let help = match waiting.threshold {
-                    1 => format!(
-                        "the stream's key is not here: restore it from a backup, or, if it is lost, give \
-                         the stream a new one: {replace}; then run this again"
-                    ),
-                    _ => format!(
-                        "`outhaul-signer countersign` it where another key of the stream is, put the \
-                         answer beside it, and run this again: it ships the bundle that was signed; if a \
-                         key is lost: {replace}"
-                    ),
-                };
                 say(&format!(
-                    "{stream}: number {} waits for signatures: {} of {} are there, the request is `{request}`\n\
-                     help: {help}",
-                    one.number, waiting.found, waiting.threshold
+                    "{stream}: {}\nhelp: {}",
+                    waiting.sentence(one.number),
+                    waiting.help(&self.fleet.fleet)
                 ));
-                continue;
             }
-            match &one.file {
-                None => say(&format!(
-                    "{stream}: unchanged, number {} is current (`--renew` for a new date)",
-                    one.number
-                )),
-                Some(file) if !one.changed => super::data(&format!(
-                    "{stream}: unchanged, number {} again, {} bytes: {}",
-                    one.number,
-                    one.bytes,
-                    file.display()
-                )),
-                Some(file) => super::data(&format!(
-                    "{stream}: number {}, {}, {} bytes of content in {} bytes: {}",
-                    one.number,
-                    assignments(one.assignments),
-                    one.content_bytes,
-                    one.bytes,
-                    file.display()
-                )),
+            match one.sentence() {
+                Some(text) if one.file.is_some() => super::data(&format!("{stream}: {text}")),
+                Some(text) => say(&format!("{stream}: {text} (`--renew` for a new date)")),
+                None => {}
             }
         }
         Ok(())
@@ -376,7 +334,7 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
                 "bytes": one.bytes,
                 "content_bytes": one.content_bytes,
                 "assignments": one.assignments,
-                "withheld": one.suppressed,
+                "suppressed": one.suppressed,
                 "because": one.because,
                 "restored": one.restored,
                 "waiting": one.waiting.as_ref().map(|waiting| json!({
@@ -398,27 +356,6 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
         })).collect::<Vec<_>>(),
     }))?;
     Ok(())
-}
-
-/// Names the sites that follow a stream which the environment does not have any more.
-fn say_orphans(environment: &str, production: &Production) {
-    for (stream, sites) in &production.orphans {
-        let names: Vec<String> = sites.iter().map(|site| format!("`{site}`")).collect();
-        let cluster_type = stream.rsplit('/').next().unwrap_or_default();
-        say(&format!(
-            "{stream}: no bundle, `{environment}` has no cluster type `{cluster_type}`; it is followed by {}, \
-             which {} what {}\n\
-             help: name the cluster type as before, or bring the sites a kit for another stream (`outhaul site \
-             enrol`); of a site that is gone for good, remove the record `sites/NAME.json` from the fleet's folder",
-            names.join(", "),
-            if names.len() == 1 { "keeps" } else { "keep" },
-            if names.len() == 1 {
-                "it has"
-            } else {
-                "they have"
-            },
-        ));
-    }
 }
 
 /// Refuses a base commit that no gate let in; says and gives the override that did. What `fleet` keeps counts, and is
@@ -443,29 +380,4 @@ pub(super) fn pass_gate(
     let (environment, commit) = (&platform.rendering.environment, &snapshot.base.commit);
     say(&format!("`{environment}` is at {commit:.12}, {found}"));
     Ok(Some(found))
-}
-
-/// An error of a stream's bundle, for a person.
-pub(super) fn produce_failure(error: ProduceError) -> Failure {
-    match &error {
-        ProduceError::Removals { removals } => {
-            let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
-            Failure::explained(&texts.join("\n"))
-        }
-        ProduceError::Strict(findings) => {
-            Failure::broken(findings).help("`--strict`: nothing was written")
-        }
-        ProduceError::Contradiction(findings) => {
-            Failure::findings(findings).help("nothing was written")
-        }
-        ProduceError::After { error: of, .. } => detailed(of),
-        error => detailed(error),
-    }
-}
-
-/// An error with one sentence for each thing that is wrong.
-fn detailed(error: &ProduceError) -> Failure {
-    let failure = Failure::new(error.class().code(), error);
-    let failure = (error.details().iter()).fold(failure, |failure, line| failure.because(line));
-    (error.help().into_iter()).fold(failure, Failure::help)
 }

@@ -15,6 +15,7 @@ use outhaul_copy::write::{self, FinishedCopy, Progress};
 use outhaul_copy::{others, volumes};
 use outhaul_kit::format_count::format_count;
 use outhaul_kit::interrupt;
+use outhaul_kit::size;
 use outhaul_kit::text::json_path;
 use outhaul_promote::HubConnection;
 use outhaul_ship::stream;
@@ -57,7 +58,7 @@ pub struct Args {
     /// Where to: a folder that is there, such as the place where a stick is mounted
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// Write each bundle in parts of at most so many bytes, such as 3900M for FAT (K, M and G are powers of 1024)
+    /// Write each bundle in parts of at most so many bytes, such as 3900M for FAT (K, M and G are powers of 1024, kB, MB and GB of 1000)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     volume_size: Option<u64>,
     /// Only this part (may be given more than once), when one stick does not hold all of them; no parity part then
@@ -318,28 +319,14 @@ fn parity(text: &str) -> Result<usize, String> {
     })
 }
 
-/// Bytes, or K, M or G of them.
+/// The size of a part.
 fn size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
-        Some(digits) => (digits, text.get(digits.len()..).unwrap_or_default()),
-        None => (text, ""),
-    };
-    let power = match unit {
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => 0,
-    };
-    digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|count| count.checked_mul(1 << power))
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| {
-            "write a number of bytes, or a whole number with K (1024 bytes), M (1024 K) or G (1024 M) behind it and \
-             nothing between them: `3900M` fits on FAT, `650M` on a CD"
-                .to_owned()
-        })
+    size::parse(text).filter(|bytes| *bytes > 0).ok_or_else(|| {
+        format!(
+            "write a number of bytes, or a number and a unit: `3900M` fits on FAT, `650M` on a CD; units are {}",
+            size::UNIT_NAMES
+        )
+    })
 }
 
 /// Whether a folder lies on another file system than the fleet's folder, as one on a stick does.

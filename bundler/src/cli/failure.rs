@@ -14,8 +14,9 @@ use super::in_envelope;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Severity;
 use outhaul_git::terminal;
-use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::failure::Classified;
 use outhaul_kit::format_count::format_count;
+use outhaul_ship::shown::{self, Shown};
 
 /// A findings or refusal: exit code 1.
 pub const REFUSED: u8 = 1;
@@ -53,45 +54,29 @@ pub struct Failure {
     findings: Option<Diagnostics>,
 }
 
+impl From<Shown> for Failure {
+    fn from(shown: Shown) -> Self {
+        Self {
+            code: shown.class.code(),
+            lines: shown.lines,
+            findings: shown.findings,
+        }
+    }
+}
+
 impl Failure {
     /// A failure from an error and all of its causes.
     pub fn new(code: u8, error: &dyn Error) -> Self {
-        let mut message = Vec::new();
-        let mut help = Vec::new();
-        let mut next = Some(error);
-        while let Some(cause) = next {
-            for (at, line) in cause.to_string().lines().enumerate() {
-                // Help comes last, whichever cause it is from; what is repeated is said once.
-                if line.trim_start().starts_with("help:") {
-                    help.push(line.trim().to_owned());
-                } else if at == 0 {
-                    if !message.iter().any(|said: &String| said.contains(line)) {
-                        message.push(line.to_owned());
-                    }
-                } else if let Some(last) = message.last_mut() {
-                    last.push_str("\n  ");
-                    last.push_str(line.trim());
-                }
-            }
-            next = cause.source();
-        }
-        help.dedup();
-        let mut lines = vec![format!("error: {}", message.join(": "))];
-        lines.extend(help);
         Self {
             code,
-            lines,
+            lines: shown::lines(error),
             findings: None,
         }
     }
 
     /// A failure from an error that knows its kind.
     pub fn of(error: &(impl Classified + 'static)) -> Self {
-        let failure = Self::new(error.class().code(), error);
-        match error.help() {
-            Some(help) => failure.help(help),
-            None => failure,
-        }
+        Shown::of(error).into()
     }
 
     /// A failure from findings, of the kind that their error has.
@@ -118,21 +103,13 @@ impl Failure {
 
     /// A failure from findings about the control plane, each with its place.
     pub fn findings(findings: &Diagnostics) -> Self {
-        let text = findings.render(false);
-        Self {
-            code: findings.class().map_or(REFUSED, FailureClass::code),
-            lines: vec![text.trim_end().to_owned()],
-            findings: Some(findings.clone()),
-        }
+        Shown::findings(findings).into()
     }
 
     /// A failure from findings about assignments: others of the same control plane may be sound, so
     /// that it is a refusal and no mistake of usage.
     pub fn broken(findings: &Diagnostics) -> Self {
-        Self {
-            code: REFUSED,
-            ..Self::findings(findings)
-        }
+        Shown::broken(findings).into()
     }
 
     /// The same, when nothing was written: disk or network alone are not a refusal then.
@@ -144,11 +121,7 @@ impl Failure {
 
     /// A refusal that explains itself in several lines.
     pub fn explained(text: &str) -> Self {
-        Self {
-            code: REFUSED,
-            lines: text.lines().map(str::to_owned).collect(),
-            findings: None,
-        }
+        Shown::explained(text).into()
     }
 
     /// Adds an error below what was said.
@@ -200,31 +173,5 @@ impl Failure {
         lines.extend(clean.iter().skip(1).map(ToString::to_string));
         console::note_failure(self.code, &lines.join("\n"));
         Exit::from(self.code)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("cannot write\nhelp: free some space")]
-    struct Outer(#[source] Inner);
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("no space left")]
-    struct Inner;
-
-    #[test]
-    fn causes_stand_in_one_line_and_help_comes_last() {
-        let failure = Failure::new(ENVIRONMENT, &Outer(Inner)).help("use another disk");
-        assert_eq!(
-            failure.lines,
-            [
-                "error: cannot write: no space left",
-                "help: free some space",
-                "help: use another disk",
-            ]
-        );
     }
 }

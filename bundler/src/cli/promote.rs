@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outhaul_bundle::hub_api::{CheckRule, MAX_AGE_HOURS, SiteDecision, SiteStatus};
+use outhaul_bundle::hub_api::MAX_AGE_HOURS;
 use outhaul_kit::console;
 use serde_json::json;
 
@@ -254,31 +254,8 @@ impl Args {
         for reason in &decision.reasons {
             failure = failure.because(reason);
         }
-        let unmet = decision.rules.iter().filter(|rule| !rule.met);
-        let (checks, others): (Vec<_>, Vec<_>) =
-            unmet.partition(|rule| CheckRule::is_name(&rule.rule));
-        if !checks.is_empty() {
-            failure = failure.help(format!(
-                "state the outcome of each check once it ran: `outhaul-hub check --environment {from} --commit {commit} --name NAME --outcome \
-                 passed --by WHO`, or over HTTP (`POST /api/v1/checks`, with a token of scope `check`), and run it again"
-            ));
-        }
-        let is_split = |site: &SiteDecision| site.standing == SiteStatus::Conflict;
-        let mut unwell =
-            (decision.sites.iter()).filter(|site| site.standing != SiteStatus::Confirmed);
-        if decision.sites.iter().any(is_split) {
-            failure = failure.help(
-                "choose which of two machines is the site, with one of the commands of its reason; then run it again",
-            );
-        }
-        // Of reports no check says anything, and no report ends a conflict.
-        let by_reports = decision.sites.is_empty() || !unwell.all(is_split);
-        if (checks.is_empty() || !others.is_empty()) && by_reports {
-            failure = failure.help(
-                "import the missing reports, or waive a site (`outhaul-hub waive`), and run it again",
-            );
-        }
-        Err(failure)
+        let ways = outhaul_promote::ways_to_open(from, commit, decision);
+        Err(ways.into_iter().fold(failure, Failure::help))
     }
 
     fn print(

@@ -11,11 +11,12 @@ use super::failure::Failure;
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
 use super::{Exit, Output, print_json, say};
-use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
+use crate::publication::{self, Publication, PullRequestOptions};
 use outhaul_remote::forge::{self, ForgeKind};
-use outhaul_ship::branch::plan::{CommitChanges, PlanError};
-use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
-use outhaul_ship::branch::{BranchTarget, PublishError, TargetChoice};
+use outhaul_ship::branch::plan::CommitChanges;
+use outhaul_ship::branch::proposal::{ProposalAction, Proposed};
+use outhaul_ship::branch::{BranchTarget, TargetChoice};
+use outhaul_ship::shown::Shown;
 
 mod bundles;
 
@@ -136,7 +137,7 @@ impl GitArgs {
             }),
         };
         let done = publication::publish(&platform, &self.input.request()?, publication)
-            .map_err(publish_failure)?;
+            .map_err(|error| Shown::from(&error))?;
         let commit = done.commit.as_deref();
         let proposed = done.proposed.as_ref();
         self.print(&done.target, &done.plan, commit, done.changed, proposed)?;
@@ -227,20 +228,4 @@ fn report(
         "gone_from": plan.gone_from,
         "pull_request": request,
     })
-}
-
-fn publish_failure(error: PublicationError) -> Failure {
-    match &error {
-        PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
-            PlanError::Removal(removal),
-        ))) => Failure::explained(&removal.explain()),
-        PublicationError::AllBroken { findings, error } => {
-            Failure::broken(findings).help(error.to_string())
-        }
-        PublicationError::Findings(findings) => Failure::findings(findings),
-        PublicationError::Forge(error) => Failure::of(error),
-        PublicationError::Propose(error) => Failure::of(error),
-        PublicationError::Target(error) => Failure::of(error),
-        PublicationError::Own(error) => Failure::of(error),
-    }
 }

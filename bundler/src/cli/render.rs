@@ -379,7 +379,7 @@ impl Args {
             reused: &platform.reused,
             cache,
         };
-        let settled =
+        let written =
             folder::write_rendering(folder, control_plane, rendering, rest).map_err(|error| {
                 match &error {
                     OutputError::AllBroken => {
@@ -389,19 +389,19 @@ impl Args {
                 }
             })?;
         let reused = platform.reused.len();
-        self.print(folder, &platform, &settled, reused)?;
-        let changes = &settled.changes;
+        self.print(folder, &platform, &written, reused)?;
+        let changes = &written.changes;
         let is_new = changes.added + changes.changed + changes.removed > 0;
         let nothing = BTreeSet::new();
-        isolation_failure(&platform, &settled.isolation, (reused, is_new), &nothing)
+        isolation_failure(&platform, &written.isolation, (reused, is_new), &nothing)
     }
 
     fn print(
         &self,
         folder: &Path,
         platform: &Platform,
-        settled: &WrittenRendering,
-        taken: usize,
+        written: &WrittenRendering,
+        reused: usize,
     ) -> Result<(), Failure> {
         let rendering = &platform.rendering;
         let WrittenRendering {
@@ -409,7 +409,7 @@ impl Args {
             files,
             assignments,
             isolation,
-        } = settled;
+        } = written;
         if self.output == Output::Json {
             let (kept, left_out) = isolation_json(isolation);
             print_json(&json!({
@@ -418,7 +418,7 @@ impl Args {
                 "cluster_types": rendering.cluster_types.len(),
                 "assignments": assignments,
                 "rendered": rendering.assignments().len(),
-                "taken_over": taken,
+                "reused": reused,
                 "files": {"added": changes.added, "changed": changes.changed,
                     "removed": changes.removed, "unchanged": changes.unchanged,
                     "foreign": changes.foreign},
@@ -427,10 +427,10 @@ impl Args {
             }))?;
             return Ok(());
         }
-        let again = match taken {
+        let again = match reused {
             0 => String::new(),
-            taken => format!(
-                " ({} rendered, {taken} unchanged)",
+            reused => format!(
+                " ({} rendered, {reused} unchanged)",
                 rendering.assignments().len()
             ),
         };

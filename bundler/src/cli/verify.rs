@@ -26,9 +26,6 @@ use outhaul_attest::inspect::{self, InspectError};
 use outhaul_attest::statement_check::{self, Statement};
 use outhaul_kit::durable;
 use outhaul_kit::format_count::format_count;
-use outhaul_plane::delivery;
-use outhaul_ship::assemble::Spool;
-use outhaul_ship::collect::Collector;
 use outhaul_ship::verify::{self, ContentDifference};
 
 /// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it
@@ -375,38 +372,8 @@ fn again(
         );
         return Err(Failure::say(failure::USAGE, message));
     }
-    let rendered = input.platform(Some(&index.snapshot))?;
-    let mut sources = rendered.sources.clone();
-    for source in &index.snapshot.workloads {
-        sources.pin(&source.name, &source.repo, &source.commit);
-    }
-    let Some(group) = rendered
-        .rendering
-        .cluster_types
-        .get(stream.cluster_type.as_str())
-    else {
-        let path = format!("cluster type {}", stream.cluster_type);
-        return Ok(vec![ContentDifference {
-            path,
-            what: "only in the bundle",
-        }]);
-    };
-    let temporary = std::env::temp_dir();
-    let mut spool =
-        Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let registries = Registries::of(registries, &rendered.cache).allowing(&rendered.sources);
-    let mut collector = Collector::new(&sources, &rendered.cache).with_files(&registries);
-    let cluster_type = rendered
-        .control_plane
-        .cluster_types
-        .get(index.stream.cluster_type.as_str());
-    let delivery = cluster_type.and_then(|one| delivery::of(&rendered.control_plane, one).ok());
-    collector.carry(&delivery.unwrap_or_default());
-    let payloads = collector
-        .collect(&group.assignments, &BTreeMap::new(), &mut spool)
-        .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let mut found = verify::differences(index, &group.assignments, &payloads);
-    let now = outhaul_ship::stream::with_payloads(&rendered.rendering.snapshot, payloads.sources);
-    found.extend(verify::unread_sources(&index.snapshot, &now));
-    Ok(found)
+    let platform = input.platform(Some(&index.snapshot))?;
+    let registries = Registries::of(registries, &platform.cache).allowing(&platform.sources);
+    verify::with_commits(index, &platform, &registries, &std::env::temp_dir())
+        .map_err(|error| Failure::of(&error))
 }

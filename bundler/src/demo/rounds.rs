@@ -149,7 +149,7 @@ fn promote_next(
     transcript.step(
         "promote",
         &format!(
-            "main {} goes on to stage, with the evidence in the commit",
+            "main {} is promoted to stage, with the evidence in the commit",
             &commit[..8]
         ),
     );

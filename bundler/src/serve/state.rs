@@ -23,7 +23,7 @@ const LOCK: &str = "serve.lock";
 /// What is known of every environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct ServeState {
     /// By name.
     pub environments: BTreeMap<String, EnvironmentMemory>,
 }
@@ -65,7 +65,7 @@ pub struct LastFailure {
     pub text: String,
 }
 
-impl State {
+impl ServeState {
     /// What `folder` remembers; nothing in a new one, which is made.
     pub(super) fn read(folder: &Path) -> Result<Self, ServeError> {
         let path = folder.join(FILE);

@@ -5,7 +5,6 @@
 //! already, so that a round that was cut off is made again without doing anything twice.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,7 +16,8 @@ use outhaul_signer::key::Secret;
 use super::config::{BundleConfig, EnvironmentConfig, GitConfig};
 use super::state::{EnvironmentMemory, LastRun};
 use super::written;
-use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
+use crate::notes;
+use crate::publication::{self, Publication, PullRequestOptions};
 use crate::registries::{Registries, UserClient};
 use outhaul_control::overriding::Override;
 use outhaul_control::{ControlPlane, Diagnostics};
@@ -30,15 +30,13 @@ use outhaul_plane::render::{MemoryCache, RenderCache};
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
-use outhaul_promote::watch::error_chain;
-use outhaul_record::guard::Removal;
 use outhaul_record::isolation;
 use outhaul_remote::forge;
-use outhaul_ship::branch::plan::PlanError;
-use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
-use outhaul_ship::branch::{PublishError, TargetChoice};
+use outhaul_ship::branch::TargetChoice;
+use outhaul_ship::branch::proposal::ProposalAction as Proposed;
 use outhaul_ship::deliver::published;
 use outhaul_ship::outcome;
+use outhaul_ship::shown::Shown;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 use outhaul_sites::Sites;
 
@@ -51,35 +49,23 @@ pub struct RoundProblem {
     pub unreachable: bool,
 }
 
-impl RoundProblem {
-    fn findings(findings: &Diagnostics) -> Self {
+impl From<Shown> for RoundProblem {
+    fn from(shown: Shown) -> Self {
         Self {
-            text: findings.render(false).trim_end().to_owned(),
-            unreachable: findings.class() == Some(FailureClass::Environment),
+            text: shown.text(),
+            unreachable: shown.class == FailureClass::Environment,
         }
     }
+}
 
-    /// An error with its causes in one line, and below it what to do next.
+impl RoundProblem {
+    fn findings(findings: &Diagnostics) -> Self {
+        Shown::findings(findings).into()
+    }
+
+    /// An error with its causes, and below it what to do next.
     pub(super) fn of(error: &(impl Classified + 'static)) -> Self {
-        let mut text = error_chain(error);
-        let mut help = Vec::new();
-        let mut next = Some(error as &(dyn Error + 'static));
-        while let Some(cause) = next {
-            let lines = cause.to_string();
-            let lines = lines.lines().map(str::trim);
-            help.extend(
-                lines
-                    .filter(|line| line.starts_with("help:"))
-                    .map(str::to_owned),
-            );
-            next = cause.source();
-        }
-        help.extend(error.help().map(|help| format!("help: {help}")));
-        for line in help {
-            let _ = write!(text, "\n{line}");
-        }
-        let unreachable = error.class() == FailureClass::Environment;
-        Self { text, unreachable }
+        Shown::of(error).into()
     }
 
     fn sentence(text: String) -> Self {
@@ -228,7 +214,7 @@ fn bundle(
     {
         outhaul_load::refuse_output(request, folder).map_err(|error| RoundProblem::of(&error))?;
     }
-    let made_for_publishing = published_folder(config)?;
+    let new_folder = published_folder(config)?;
     let secret = secret(config).map_err(|error| RoundProblem::of(&FleetError::Key(error)))?;
     let fleet = Fleet::open(&config.fleet).map_err(|error| RoundProblem::of(&error))?;
     fleet
@@ -256,30 +242,20 @@ fn bundle(
     match stream::produce(platform, &fleet, &secret, &request) {
         Ok(made) => {
             note(&made, platform, lines, broken);
-            if let Some(folder) = made_for_publishing.filter(|folder| folder.is_dir()) {
-                lines.push(format!(
-                    "note: `{}` was not there, and was made for what is published",
-                    folder.display()
-                ));
-            }
-            let was_collected = made.streams.iter().any(|stream| stream.changed);
-            let unused = images.unused(was_collected);
-            let scanners =
-                outhaul_check::unused_scanners(&platform.control_plane, &config.scanners);
-            let scanners = scanners.into_iter().filter(|_| was_collected);
-            lines.extend(
-                unused
-                    .into_iter()
-                    .chain(scanners)
-                    .map(|unused| format!("note: {unused}")),
-            );
+            lines.extend(notes::after_bundles(
+                platform,
+                &images,
+                &config.scanners,
+                new_folder,
+                &made,
+            ));
             Ok(())
         }
         Err(error) => {
             if let ProduceError::After { production, .. } = &error {
                 note(production, platform, lines, broken);
             }
-            Err(produce_problem(&error))
+            Err(Shown::from(&error).into())
         }
     }
 }
@@ -317,26 +293,6 @@ pub(super) fn secret(config: &BundleConfig) -> Result<Secret, outhaul_signer::ke
     Secret::from_sources(file, &[Secret::VARIABLE], Secret::CREDENTIAL)
 }
 
-fn produce_problem(error: &ProduceError) -> RoundProblem {
-    match error {
-        ProduceError::Contradiction(findings) | ProduceError::Strict(findings) => {
-            RoundProblem::findings(findings)
-        }
-        ProduceError::Removals { removals } => {
-            let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
-            RoundProblem::sentence(texts.join("\n"))
-        }
-        ProduceError::After { error, .. } => produce_problem(error),
-        error if !error.details().is_empty() => {
-            let help = error
-                .help()
-                .map_or_else(String::new, |help| format!("\nhelp: {help}"));
-            RoundProblem::sentence(format!("{error}: {}{help}", error.details().join("; ")))
-        }
-        _ => RoundProblem::of(error),
-    }
-}
-
 /// Where and how an environment is published.
 fn publication(config: &GitConfig) -> Result<Publication<'_>, RoundProblem> {
     Ok(Publication {
@@ -366,7 +322,7 @@ fn tip(
     plane: &ControlPlane,
 ) -> Result<Option<String>, RoundProblem> {
     let found = publication::tip(plane, request, &publication(config)?);
-    found.map_err(|error| publish_problem(&error))
+    found.map_err(|error| Shown::from(&error).into())
 }
 
 /// Publishes it; returns the newest commit of the branch that it goes to.
@@ -379,7 +335,7 @@ fn git(
     broken: &mut BTreeSet<String>,
 ) -> Result<Option<String>, RoundProblem> {
     let done = publication::publish(platform, request, publication)
-        .map_err(|error| publish_problem(&error))?;
+        .map_err(|error| Shown::from(&error))?;
     let branch = &done.target.branch;
     if let Some(proposed) = &done.proposed {
         let what = match proposed.done {
@@ -413,24 +369,5 @@ fn git(
     match done.proposed {
         Some(_) => tip(config, request, &platform.control_plane),
         None => Ok(done.commit),
-    }
-}
-
-fn publish_problem(error: &PublicationError) -> RoundProblem {
-    match error {
-        PublicationError::Propose(ProposeError::Publish(PublishError::Plan(
-            PlanError::Removal(removal),
-        ))) => RoundProblem::sentence(removal.explain_with("the branch is as it was")),
-        PublicationError::AllBroken { findings, error } => {
-            let mut problem = RoundProblem::findings(findings);
-            let _ = write!(problem.text, "\nhelp: {error}");
-            problem.unreachable = false;
-            problem
-        }
-        PublicationError::Findings(findings) => RoundProblem::findings(findings),
-        PublicationError::Forge(error) => RoundProblem::of(error),
-        PublicationError::Propose(error) => RoundProblem::of(error),
-        PublicationError::Target(error) => RoundProblem::of(error),
-        PublicationError::Own(error) => RoundProblem::of(error),
     }
 }

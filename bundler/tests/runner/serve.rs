@@ -151,7 +151,7 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
     let (code, said) = centre.once();
     assert_eq!(code, 0, "{said}");
     assert!(
-        said.contains("dev: drone: bundle 1, 1 assignment"),
+        said.contains("dev: drone: number 1, 1 assignment"),
         "{said}"
     );
     assert!(

@@ -147,7 +147,7 @@ fn a_site_of_a_cluster_type_that_is_gone_is_wrong_for_as_long_as_it_follows_it()
         let (code, said) = centre.once();
         assert_eq!(code, 1, "{said}");
         assert!(
-            said.contains("the environment has no such cluster type"),
+            said.contains("`stage` has no cluster type `drone`"),
             "{said}"
         );
         assert!(said.contains("drone-1"), "{said}");

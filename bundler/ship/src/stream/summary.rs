@@ -4,13 +4,13 @@
 //! wrong for as long as it is so. The lines that commands print in the same words are made here, too. It decides nothing.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use outhaul_bundle::name::Name;
 use outhaul_control::Diagnostics;
 use outhaul_kit::format_count::assignments;
 use outhaul_record::isolation;
 
-use super::{Produced, Production};
+use super::{AwaitedSignature, Produced, Production};
 
 /// A run in lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +32,56 @@ impl Produced {
         remarks.extend(self.because.as_ref().map(again));
         remarks
     }
+
+    /// What is current now, without the stream's name; `None` where no bundle is made of it, or one waits for signatures.
+    pub fn sentence(&self) -> Option<String> {
+        if self.suppressed.is_some() || self.waiting.is_some() {
+            return None;
+        }
+        let number = self.number;
+        Some(match &self.file {
+            None => format!("unchanged, number {number} is current"),
+            Some(file) if !self.changed => format!(
+                "unchanged, number {number} again, {} bytes: {}",
+                self.bytes,
+                file.display()
+            ),
+            Some(file) => format!(
+                "number {number}, {}, {} bytes of content in {} bytes: {}",
+                assignments(self.assignments),
+                self.content_bytes,
+                self.bytes,
+                file.display()
+            ),
+        })
+    }
+}
+
+impl AwaitedSignature {
+    /// What the bundle of this number waits for, without the stream's name.
+    pub fn sentence(&self, number: u64) -> String {
+        format!(
+            "number {number} waits for signatures: {} of {} are there, the request is `{}`",
+            self.found,
+            self.threshold,
+            self.request.display()
+        )
+    }
+
+    /// What to do next, with the fleet's folder.
+    pub fn help(&self, fleet: &Path) -> String {
+        let replace = format!("`outhaul-signer revoke {} {}`", fleet.display(), self.role);
+        match self.threshold {
+            1 => format!(
+                "the stream's key is not here: restore it from a backup, or, if it is lost, give the stream a new one: {replace}; then \
+                 run this again"
+            ),
+            _ => format!(
+                "`outhaul-signer countersign` it where another key of the stream is, put the answer beside it, and run this again: it \
+                 ships the bundle that was signed; if a key is lost: {replace}"
+            ),
+        }
+    }
 }
 
 impl Production {
@@ -40,6 +90,23 @@ impl Production {
         self.removed.iter().map(|(id, why)| {
             let text = format!("removed `{}`: {why}", id.target);
             (id.cluster_type.as_str(), text)
+        })
+    }
+
+    /// The streams that sites follow and the environment does not have any more, and a sentence about each.
+    pub fn without_bundle(&self) -> impl Iterator<Item = (&str, String)> {
+        self.orphans.iter().map(|(stream, sites)| {
+            let names: Vec<String> = sites.iter().map(|site| format!("`{site}`")).collect();
+            let (environment, cluster_type) = stream.split_once('/').unwrap_or_default();
+            let keep = match names.len() {
+                1 => "keeps what it has",
+                _ => "keep what they have",
+            };
+            let text = format!(
+                "no bundle, `{environment}` has no cluster type `{cluster_type}`; it is followed by {}, which {keep}",
+                names.join(", ")
+            );
+            (stream.as_str(), text)
         })
     }
 
@@ -52,14 +119,9 @@ impl Production {
         let removals = self.removals();
         let removals = removals.map(|(cluster_type, text)| format!("{cluster_type}: {text}"));
         summary.lines.extend(removals);
-        for (stream, sites) in &self.orphans {
-            let names: Vec<&str> = sites.iter().map(Name::as_str).collect();
+        for (stream, text) in self.without_bundle() {
             let cluster_type = stream.rsplit('/').next().unwrap_or_default();
-            // As `outhaul bundle` has it.
-            summary.problems.insert(format!(
-                "{cluster_type}: no bundle, the environment has no such cluster type; it is followed by {}",
-                names.join(", ")
-            ));
+            summary.problems.insert(format!("{cluster_type}: {text}"));
         }
         // What nobody reads a terminal for: with each new bundle, as long as it is so.
         if self.uncertain.has_errors() {
@@ -82,35 +144,16 @@ impl Summary {
         let remarks = one.remarks().into_iter();
         (self.lines).extend(remarks.map(|text| format!("{stream}: {text}")));
         if let Some(waiting) = &one.waiting {
-            self.problems.insert(format!(
-                "{stream}: bundle {} waits for signatures ({} of {}): {}",
-                one.number,
-                waiting.found,
-                waiting.threshold,
-                waiting.request.display()
-            ));
+            let text = waiting.sentence(one.number);
+            self.problems.insert(format!("{stream}: {text}"));
         }
-        if let Some(file) = one.file.as_ref().filter(|_| one.changed) {
-            self.lines.push(format!(
-                "{stream}: bundle {}, {}, {} bytes: {}",
-                one.number,
-                assignments(one.assignments),
-                one.bytes,
-                file.display()
-            ));
-        }
-        if !one.changed && one.suppressed.is_none() && one.waiting.is_none() {
-            self.lines.push(match &one.file {
-                Some(file) => format!("{stream}: bundle {} again: {}", one.number, file.display()),
-                None => format!("{stream}: unchanged, bundle {} is current", one.number),
-            });
-        }
+        let text = one.sentence().map(|text| format!("{stream}: {text}"));
+        self.lines.extend(text);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::AwaitedSignature;
     use super::*;
 
     fn made(cluster_type: &str) -> Produced {
@@ -166,9 +209,9 @@ mod tests {
         assert_eq!(
             summary.lines,
             [
-                "press: unchanged, bundle 3 is current",
+                "press: unchanged, number 3 is current",
                 "drone: the root has a newer version; number 3 is made in its place",
-                "drone: bundle 3, 1 assignment, 9 bytes: dev-drone-3.outhaul",
+                "drone: number 3, 1 assignment, 9 bytes of content in 9 bytes: dev-drone-3.outhaul",
                 "bench: no bundle, it is held back",
             ]
         );
@@ -176,8 +219,8 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "lamp: bundle 3 waits for signatures (1 of 2): request.json",
-                "mill: no bundle, the environment has no such cluster type; it is followed by mill-1",
+                "lamp: number 3 waits for signatures: 1 of 2 are there, the request is `request.json`",
+                "mill: no bundle, `dev` has no cluster type `mill`; it is followed by `mill-1`, which keeps what it has",
             ]
         );
     }

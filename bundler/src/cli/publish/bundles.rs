@@ -62,7 +62,7 @@ pub(super) struct WebArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Credentials are `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` (and `AWS_SESSION_TOKEN`), or those of a \
-                  file. An interrupted upload goes on where it was.\n\nExample:\n  outhaul publish s3 --fleet fleet --to \
+                  file. An interrupted upload continues where it stopped.\n\nExample:\n  outhaul publish s3 --fleet fleet --to \
                   https://s3.eu-central-1.amazonaws.com/bundles/fleet --region eu-central-1"
 )]
 pub(super) struct S3Args {

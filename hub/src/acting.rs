@@ -69,11 +69,11 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
             "`outhaul-hub choose` makes one",
         )),
         ActKind::Lost => Err(usage(
-            "what is said of a lost text is not put on record here".to_owned(),
+            "a statement about a lost text is not recorded here".to_owned(),
             "`outhaul-hub lost` does",
         )),
         ActKind::Clock => Err(usage(
-            "what is said of the clock is not put on record here".to_owned(),
+            "a statement about the clock is not recorded here".to_owned(),
             "`outhaul-hub clock` does",
         )),
     }

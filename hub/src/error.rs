@@ -206,7 +206,7 @@ impl Classified for HubError {
                 };
                 let why = source.help().map(|help| format!(": {help}"));
                 return Some(format!(
-                    "{gone} removed before that, number {number} on record; the same command goes on with the others{}",
+                    "{gone} removed before that, number {number} on record; the same command continues with the others{}",
                     why.unwrap_or_default()
                 ));
             }

@@ -276,7 +276,7 @@ fn what_the_settings_take_away_is_gone_after_a_restart_and_a_name_stays_with_who
     for words in [
         "The provider cannot be reached: ",
         "log in with a token",
-        "Tokens go on working",
+        "Tokens still work",
     ] {
         assert!(failed.body.contains(words), "{}", failed.body);
     }

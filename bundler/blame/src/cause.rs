@@ -60,7 +60,7 @@ pub struct CommitCause {
     pub names: BTreeSet<String>,
     /// The branch that it came by, where the control plane says so.
     pub branch: Option<String>,
-    /// Whether it is a merge commit: it stands for the branch that it merged.
+    /// Whether it is a merge commit: the change is in the branch that it merged.
     pub is_merge: bool,
     /// Who wrote it.
     pub author: String,

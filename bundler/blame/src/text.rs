@@ -224,7 +224,7 @@ fn cause(out: &mut String, cause: &Cause) {
             line(&commit.repo)
         );
         if commit.is_merge {
-            out.push_str("        a merge commit: it stands for the branch that it merged\n");
+            out.push_str("        a merge commit: the change is in the branch that it merged\n");
         }
         for name in &commit.removed {
             let _ = writeln!(

@@ -124,7 +124,7 @@ impl Classified for TargetError {
     }
 
     fn help(&self) -> Option<String> {
-        let again = "what was sent stays, sites see the state before, and the same command goes on from there";
+        let again = "what was sent stays, sites see the state before, and the same command continues from there";
         match self {
             Self::Publication(error) => error.help(),
             Self::File(error) => Some(error.help()),

@@ -187,7 +187,7 @@ impl RegistryError {
                  registry name an address that others can reach"
             )),
             Self::Stopped { host, .. } => Some(format!(
-                "see that the network is up and `{host}` works, and run it again: what came is kept, and it goes on from there; if it \
+                "see that the network is up and `{host}` works, and run it again: what came is kept, and it continues from there; if it \
                  stops there again, name a mirror (`--registry-mirror`)"
             )),
             Self::Unreachable { .. } => Some(

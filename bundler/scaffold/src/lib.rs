@@ -331,7 +331,7 @@ pub fn address(url: &str) -> Result<(), ScaffoldError> {
     if let Some(end) = url.find(['?', '#', '"']) {
         let shown = without_secrets(&url[..end]);
         return refused(format!(
-            "`{shown}…` is not the address of a repository: it goes on with `{}`",
+            "`{shown}…` is not the address of a repository: it continues with `{}`",
             &url[end..=end]
         ));
     }

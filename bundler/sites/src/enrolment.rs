@@ -46,7 +46,7 @@ impl NewKit {
         }
         if before.revoked_by().is_some() || !before.earlier.is_empty() {
             lines.push(format!(
-            "the machine that was `{site}` before stays revoked: the bundles of its stream go on to carry that order"
+            "the machine that was `{site}` before stays revoked: the bundles of its stream still carry that order"
         ));
         }
         lines

@@ -321,7 +321,7 @@ fn sites_at(
         .map(|(name, site)| {
             let mut state = unknown(name, site);
             let known = reports.get(name).map_or(&[][..], Vec::as_slice);
-            settle(export, &mut state, known, then);
+            apply_reports(export, &mut state, known, then);
             state
         })
         .collect()
@@ -348,7 +348,7 @@ fn unknown(name: &str, site: &RegisteredSite) -> SiteState {
 }
 
 /// What the reports that had come by then state, of the epoch that was the site's, and whether a conflict was open.
-fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Then) {
+fn apply_reports(export: &Export, state: &mut SiteState, known: &[SeenReport], then: Then) {
     let at_ms = then.at_ms;
     let acts = export.acts.iter().filter(|act| then.knows(act));
     let choice = conflict::choice(acts, &state.site, state.enrolled_ms);
@@ -393,7 +393,7 @@ pub fn missing_reports(
     for (name, site) in &export.sites {
         let mut state = unknown(name, site);
         let known = reports.get(name).map_or(&[][..], Vec::as_slice);
-        settle(export, &mut state, known, Then::NOW);
+        apply_reports(export, &mut state, known, Then::NOW);
         if let Some(newest) = state.newest.filter(|_| !state.missing.is_empty()) {
             found.push(MissingReports {
                 site: name.clone(),

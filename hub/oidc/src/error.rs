@@ -62,11 +62,11 @@ impl LoginError {
                 "Begin again, or ask the provider's operator whether you may use this hub."
             }
             Self::Unreachable(_) | Self::Busy => {
-                "Try again, or log in with a token; the hub's log has more. Tokens go on working."
+                "Try again, or log in with a token; the hub's log has more. Tokens still work."
             }
             Self::Provider(_) | Self::Exchange(_) | Self::Signature(_) | Self::Token(_) => {
-                "Tell the hub's operator: its settings and the provider's have to agree, and so have their clocks. Tokens go on \
-                 working."
+                "Tell the hub's operator: its settings and the provider's have to agree, and so have their clocks. Tokens still \
+                 work."
             }
             Self::Person(_) => {
                 "Tell the operator of this hub or of the provider: `name` and `grants` of the hub's settings name claims, and the provider \

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", requires = "otlp", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     otlp_seconds: u32,
     /// Let people log in at the identity provider that this file names (OIDC), with the scopes that it gives them
-    /// (docs/hub-login.md). Tokens go on working
+    /// (docs/hub-login.md). Tokens still work
     #[arg(long, value_name = "FILE")]
     oidc: Option<PathBuf>,
     /// Remove reports that were received longer ago than so many days, all the time and few at once (docs/hub-retention.md);

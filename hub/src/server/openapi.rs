@@ -14,7 +14,7 @@ use utoipa::{Modify, OpenApi as Describe};
 #[openapi(
     info(
         title = "Outhaul hub",
-        description = "What runs at each site beside what should run, and may a commit go on. What is sent is signed; who sends it does not matter."
+        description = "What runs at each site beside what should run, and may a commit be promoted. What is sent is signed; who sends it does not matter."
     ),
     modifiers(&Token),
     tags(

@@ -223,7 +223,7 @@ fn stop(row: SiteRow, bundle: Option<u64>) -> Stop {
         notes.push(format!("it has not reported of the order: {order}"));
     }
     if let Some(until) = &row.waived_until {
-        notes.push(format!("gates go on without it until {until}"));
+        notes.push(format!("gates continue without it until {until}"));
     }
     Stop {
         bundle,

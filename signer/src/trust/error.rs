@@ -34,7 +34,7 @@ pub enum TrustError {
     /// What the site has stored does not hold by itself.
     #[error(
         "the stored metadata of this site is damaged: {problem}\n\
-         help: what runs is safe and goes on; enrol the site again with a kit of its fleet, floors stay"
+         help: what runs is safe and continues; enrol the site again with a kit of its fleet, floors stay"
     )]
     DamagedStore {
         /// What is wrong with it.

@@ -43,7 +43,7 @@ fn tells_the_story(text: &str) {
         "dev is CLOSED: never-reported",
         "got bundle 1 over HTTP",
         "dev is OPEN: 1 of 1 sites confirm it",
-        "goes on to stage",
+        "is promoted to stage",
         "stage-press-1.outhaul",
         "got bundle 1 from the stick",
         "stage is OPEN",

@@ -193,7 +193,7 @@ fn an_upload_to_s3_goes_on_where_it_broke_off_and_a_second_one_sends_nothing() {
     // The first of three parts arrives, the second breaks off.
     left.store(50 * MIB as i64, Ordering::SeqCst);
     let broken = s3(3, &[]);
-    assert!(broken.contains("goes on from there"), "{broken}");
+    assert!(broken.contains("continues from there"), "{broken}");
     let there = fixture.path("s3/bundles/fleet");
     assert!(!there.join("metadata/timestamp.json").exists());
     left.store(i64::MAX, Ordering::SeqCst);

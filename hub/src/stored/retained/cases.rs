@@ -158,7 +158,7 @@ fn what_was_removed_before_an_error_is_said_after_it() {
         };
         error.help().unwrap()
     };
-    let one = "1 report was removed before that, number 7 on record; the same command goes on with the others";
+    let one = "1 report was removed before that, number 7 on record; the same command continues with the others";
     assert!(said(1).starts_with(one), "{}", said(1));
     assert!(
         said(500).starts_with("500 reports were removed"),

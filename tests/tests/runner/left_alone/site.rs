@@ -81,6 +81,6 @@ fn stored_metadata_that_is_damaged_lets_nothing_in_and_what_runs_goes_on() {
         "outhaul-agent",
         "--state sites/edge-1 import stick",
         4,
-        "what runs is safe and goes on; enrol the site again with a kit of its fleet, floors stay",
+        "what runs is safe and continues; enrol the site again with a kit of its fleet, floors stay",
     ));
 }

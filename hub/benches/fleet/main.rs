@@ -1,9 +1,9 @@
 //! How fast a hub takes reports in, and how fast it tells the present of a large fleet.
 //!
 //! What comes in: made-up sites, each with a separate key, whose signed reports tell of 20 assignments. What goes
-//! out: how fast reports are taken in, on both stores (`fleet/intake.rs`); the present of a fleet with a long history against one with none, and one page of it against
+//! out: how fast reports are taken in, on both stores (`intake.rs`); the present of a fleet with a long history against one with none, and one page of it against
 //! all; what a scrape of metrics costs with a hundred thousand sites, on both stores; and how long each page takes
-//! there (`fleet/pages.rs`), those of explanations with as many on record as are kept (`fleet/explained.rs`).
+//! there (`pages.rs`), those of explanations with as many on record as are kept (`explained.rs`).
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,13 +26,9 @@ use outhaul_test_kit::Site;
 use outhaul_test_kit::plain::FLEET;
 use outhaul_tests::postgres::Postgres;
 
-#[path = "fleet/explained.rs"]
 mod explained;
-#[path = "fleet/intake.rs"]
 mod intake;
-#[path = "fleet/pages.rs"]
 mod pages;
-#[path = "fleet/site.rs"]
 mod site;
 
 use site::{ASSIGNMENTS, report};

@@ -2,6 +2,8 @@
 //!
 //! What comes in: text of a request or a manifest, or bytes to be hashed. What goes out: a [`Digest`], whose
 //! text can only be one file name. Other algorithms are named as such and never served.
+//!
+//! `outhaul_bundle::Digest` is not used here: this program does not depend on the bundle's formats, and answers text that no bundle has.
 
 use std::fmt;
 

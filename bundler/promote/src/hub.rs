@@ -22,6 +22,10 @@ use outhaul_kit::url_secrets::without_secrets;
 use outhaul_remote::forge::{ForgeError, read_token};
 use outhaul_remote::http::{self, HttpError};
 
+mod closed;
+
+pub use closed::ways_to_open;
+
 /// How long sending may take: as long as a hub waits for a body.
 const SENDING: Duration = Duration::from_secs(600);
 

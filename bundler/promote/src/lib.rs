@@ -24,7 +24,6 @@ use outhaul_load::ENVIRONMENTS;
 mod answer;
 mod candidate;
 mod clock;
-mod closed;
 mod direction;
 mod error;
 mod error_text;
@@ -47,9 +46,8 @@ mod unread_policies;
 pub mod warnings;
 pub mod watch;
 
-pub use closed::ways_to_open;
 pub use error::PromoteError;
-pub use hub::{GateError, GateRule, HubConnection};
+pub use hub::{GateError, GateRule, HubConnection, ways_to_open};
 use moved::BaseFile;
 use order::{ChainPlace, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};

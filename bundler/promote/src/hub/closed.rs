@@ -43,7 +43,7 @@ mod tests {
 
     /// The beginnings of the ways where these rules are not met, and the sites have these statuses.
     fn ways(unmet: &[&str], sites: &[SiteStatus]) -> Vec<&'static str> {
-        let text = include_str!("../../../bundle/tests/hub_api/gate-open.json");
+        let text = include_str!("../../../../bundle/tests/hub_api/gate-open.json");
         let GateAnswer { mut decision, .. } = serde_json::from_str(text).unwrap();
         let rule = |name: &&str| RuleVerdict {
             rule: (*name).to_owned(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kept_floors::KeptFloors;
 use crate::rescued;
-use crate::state::{self, StateError, generations, holds, key};
+use crate::state::{self, StateError, generations, key};
 use crate::state_folder::StateFolder;
 use outhaul_site::stored;
 

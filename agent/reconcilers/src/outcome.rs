@@ -65,13 +65,8 @@ const MAX_MESSAGE_BYTES: usize = 500;
 /// Most steps that an assignment's result lists.
 pub const MAX_STEPS: usize = 100;
 
-/// A result in the size that a report can carry: the telling steps first to stay, each text bounded.
-pub fn result(
-    desired: &Desired,
-    status: ComplianceStatus,
-    message: &str,
-    mut steps: Vec<StepResult>,
-) -> AssignmentResult {
+/// Steps in the size that a report can carry: the telling ones first to stay, each text bounded.
+pub fn bounded(mut steps: Vec<StepResult>) -> Vec<StepResult> {
     if steps.len() > MAX_STEPS {
         let quiet = |step: &StepResult| matches!(step.status.as_str(), "ok" | "skipped");
         let mut surplus = steps.len() - MAX_STEPS;
@@ -86,12 +81,22 @@ pub fn result(
         step.name = shortened(&step.name);
         step.message = shortened(&step.message);
     }
+    steps
+}
+
+/// A result in the size that a report can carry.
+pub fn result(
+    desired: &Desired,
+    status: ComplianceStatus,
+    message: &str,
+    steps: Vec<StepResult>,
+) -> AssignmentResult {
     AssignmentResult {
         name: desired.assignment.name.clone(),
         status,
         config_version: desired.assignment.config_version,
         message: shortened(message),
-        steps,
+        steps: bounded(steps),
     }
 }
 

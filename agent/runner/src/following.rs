@@ -5,12 +5,12 @@
 //! object that applies it, and a named state. What nothing applies has failed; what cannot be read is reported as such.
 //! It changes nothing on the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::output_record::{MAX_RECORD_BYTES, PlatformRecord};
 use outhaul_bundle::report::{
-    ClusterEvent, ClusterState, ComplianceStatus, FollowedAssignment, ReportEvent,
+    ClusterEvent, ClusterState, ComplianceStatus, FollowedAssignment, MAX_REPORT_BYTES, ReportEvent,
 };
 use outhaul_reconcilers::{outcome, shortened};
 
@@ -26,6 +26,8 @@ use seen::{Controller, Follower, FollowerStatus};
 
 /// Most assignments that a report names.
 const MAX_ASSIGNMENTS: usize = 2_000;
+/// Most bytes of what was observed: the rest of a report is small.
+const MAX_EVENT_BYTES: usize = MAX_REPORT_BYTES - 64 * 1024;
 /// Looks at the cluster, and queues what it shows.
 ///
 /// # Errors
@@ -194,6 +196,9 @@ fn with_record(
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join("/")
     };
+    let roots: BTreeMap<&str, Vec<&Follower>> = (names.iter().take(MAX_ASSIGNMENTS))
+        .map(|name| (*name, covering(&folder(name), base, record, followers)))
+        .collect();
     let mut assignments = Vec::new();
     for name in names.iter().take(MAX_ASSIGNMENTS) {
         let Ok(parsed) = name.parse::<Name>() else {
@@ -205,14 +210,11 @@ fn with_record(
             event.message = join(&event.message, &text);
             continue;
         };
-        // Templates name objects as they like: one that is named as no assignment may be of any.
-        let of_another = |one: &Follower| {
-            let own = one.name.rsplit('/').next().unwrap_or_default();
-            one.made_by.is_some() && own != *name && names.contains(own)
-        };
-        let followers = followers.iter().filter(|one| !of_another(one));
-        let followers: Vec<&Follower> = followers.collect();
-        assignments.push(followed(parsed, &folder(name), base, record, &followers));
+        let own = roots.get(name).map(Vec::as_slice).unwrap_or_default();
+        // What these made applies what the team wrote.
+        let made = followers.iter().filter(|one| is_of(one, name, &roots));
+        let all: Vec<&Follower> = own.iter().copied().chain(made).collect();
+        assignments.push(followed(parsed, &folder(name), &all));
     }
     if names.len() > MAX_ASSIGNMENTS {
         event.state = ClusterState::Failing;
@@ -221,18 +223,63 @@ fn with_record(
     }
     event.assignments = assignments;
     event.snapshot = Some(record.snapshot.clone());
+    fit(&mut event, MAX_EVENT_BYTES);
     event
 }
 
-/// How the cluster stands towards the folder of one assignment.
-fn followed(
-    name: Name,
+/// Leaves out what a report has no room for: steps of assignments that are well, then all steps, then messages. That is said.
+fn fit(event: &mut ClusterEvent, most: usize) {
+    let is_too_large = |event: &ClusterEvent| {
+        serde_json::to_vec(event).map_or(usize::MAX, |bytes| bytes.len()) > most
+    };
+    if !is_too_large(event) {
+        return;
+    }
+    event.message = join(
+        &event.message,
+        "details are left out: no report holds all of them",
+    );
+    for one in &mut event.assignments {
+        if one.status == ComplianceStatus::Compliant {
+            one.steps.clear();
+        }
+    }
+    if is_too_large(event) {
+        event
+            .assignments
+            .iter_mut()
+            .for_each(|one| one.steps.clear());
+    }
+    if is_too_large(event) {
+        event
+            .assignments
+            .iter_mut()
+            .for_each(|one| one.message.clear());
+    }
+}
+
+/// Whether a follower was made by one of the roots of an assignment, and not for another one of the same root. Templates name objects as they
+/// like: one that is named as no assignment may be of any.
+fn is_of(one: &Follower, name: &str, roots: &BTreeMap<&str, Vec<&Follower>>) -> bool {
+    let Some(maker) = &one.made_by else {
+        return false;
+    };
+    let made_for = |name: &str| {
+        let of_name = roots.get(name).into_iter().flatten();
+        of_name.into_iter().any(|root| root.name == *maker)
+    };
+    let own = one.name.rsplit('/').next().unwrap_or_default();
+    made_for(name) && (own == name || !made_for(own))
+}
+
+/// What on the cluster applies the folder of one assignment.
+fn covering<'a>(
     folder: &str,
     base: &str,
     record: &PlatformRecord,
-    followers: &[&Follower],
-) -> FollowedAssignment {
-    let covers = |one: &&&Follower| {
+    followers: &'a [Follower],
+) -> Vec<&'a Follower> {
+    let is_covering = |one: &&Follower| {
         let Some(path) = one.path.as_deref() else {
             return false;
         };
@@ -242,13 +289,11 @@ fn followed(
                 .is_some_and(|rest| rest.starts_with('/'));
         path == folder || (below && (one.below || covers(path, base, record)))
     };
-    let mut all: Vec<&&Follower> = followers.iter().filter(covers).collect();
-    // What these made applies what the team wrote.
-    let made = followers.iter().filter(|one| {
-        let mut by = all.iter().map(|one| &one.name);
-        (one.made_by.as_ref()).is_some_and(|root| by.any(|name| name == root))
-    });
-    all.extend(made.collect::<Vec<_>>());
+    followers.iter().filter(is_covering).collect()
+}
+
+/// How the cluster stands towards the folder of one assignment: what applies it, and what that made.
+fn followed(name: Name, folder: &str, all: &[&Follower]) -> FollowedAssignment {
     let Some(worst) = all.iter().max_by_key(|one| one.status) else {
         return FollowedAssignment {
             name,
@@ -271,10 +316,11 @@ fn followed(
         } else {
             shortened(&worst.message)
         },
-        steps: all
-            .iter()
-            .map(|one| outcome::step(&one.name, step_word(one.status), &one.message))
-            .collect(),
+        steps: outcome::bounded(
+            all.iter()
+                .map(|one| outcome::step(&one.name, step_word(one.status), &one.message))
+                .collect(),
+        ),
     }
 }
 
@@ -360,5 +406,71 @@ mod tests {
         // What only takes its time is no failure of the site.
         let (state, _) = not_applied("U", &source(FollowerStatus::InProgress, "fetching"));
         assert_eq!(state, ClusterState::Absent);
+    }
+
+    fn follower(name: &str, path: Option<&str>, made_by: Option<&str>) -> Follower {
+        Follower {
+            name: name.to_owned(),
+            path: path.map(str::to_owned),
+            below: true,
+            made_by: made_by.map(str::to_owned),
+            commit: None,
+            status: FollowerStatus::Synced,
+            message: "Applied revision".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_of_the_assignment_of_its_name_where_its_maker_is_and_else_of_each() {
+        let (both, one) = (
+            follower("Kustomization f/platform", Some("store"), None),
+            follower("Kustomization f/one", Some("store/a"), None),
+        );
+        let roots = BTreeMap::from([("a", vec![&both, &one]), ("b", vec![&both])]);
+        let made = |name: &str, by: &str| {
+            let made = follower(&format!("Kustomization f/{name}"), None, Some(by));
+            ["a", "b"].map(|assignment| is_of(&made, assignment, &roots))
+        };
+        assert_eq!(made("a", "Kustomization f/platform"), [true, false]);
+        assert_eq!(made("b", "Kustomization f/platform"), [false, true]);
+        assert_eq!(made("other", "Kustomization f/platform"), [true, true]);
+        // Named as `b`, and made where only `a` is applied.
+        assert_eq!(made("b", "Kustomization f/one"), [true, false]);
+        assert_eq!(made("a", "Kustomization f/foreign"), [false, false]);
+    }
+
+    #[test]
+    fn attack_more_objects_than_a_report_holds_leave_out_details_and_say_so() {
+        let root = follower("Kustomization f/platform", Some("store"), None);
+        let made: Vec<Follower> = (0..500)
+            .map(|at| Follower {
+                message: "x".repeat(4_000),
+                ..follower(&format!("Kustomization f/o{at}"), None, Some(&root.name))
+            })
+            .collect();
+        let all: Vec<&Follower> = std::iter::once(&root).chain(&made).collect();
+        let one = followed("a".parse().unwrap(), "store/a", &all);
+        assert_eq!(one.steps.len(), outcome::MAX_STEPS);
+        assert!(one.steps.iter().all(|step| step.message.len() <= 500));
+        let mut event = ClusterEvent {
+            stream: serde_json::from_value(serde_json::json!({
+                "environment": "dev", "cluster_type": "store", "role": "s-e2356f68bd3bab28",
+            }))
+            .unwrap(),
+            reconciler: "flux".to_owned(),
+            repository: "U".to_owned(),
+            commit: None,
+            snapshot: None,
+            state: ClusterState::Synced,
+            assignments: vec![one; 100],
+            message: String::new(),
+            webhook: None,
+        };
+        let before = serde_json::to_vec(&event).unwrap().len();
+        assert!(before > MAX_REPORT_BYTES, "{before}");
+        fit(&mut event, MAX_EVENT_BYTES);
+        assert!(serde_json::to_vec(&event).unwrap().len() <= MAX_EVENT_BYTES);
+        assert_eq!(event.assignments.len(), 100);
+        assert!(event.message.contains("details are left out"));
     }
 }

@@ -33,7 +33,7 @@ pub fn parse(written: &str) -> Option<u64> {
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(written.len());
     let (number, unit) = written.split_at(split);
-    let unit = match unit.trim() {
+    let unit = match unit.trim_start_matches(' ') {
         "" => 1,
         unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
     };

@@ -376,9 +376,9 @@ fn a_misspelt_stream_gets_the_name_that_was_meant() {
     assert!(fleet.path("stick/dev-drone-1.outhaul").is_file(), "{seen}");
     let seen = fleet
         .fixture
-        .run_only(&[&copy[..], &["--volume-size", "3900MB"]].concat());
+        .run_only(&[&copy[..], &["--volume-size", "3900Mo"]].concat());
     assert!(seen.starts_with("exit code 2"), "{seen}");
-    assert!(seen.contains("M (1024 K)"), "{seen}");
+    assert!(seen.contains("K, M, G, T (powers of 1024)"), "{seen}");
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn why_it_stands<'a>(rows: &'a [Generation], site: &Site) -> Option<&'a Note> {
     // Why going back to it failed is noted of the bundle that was left then: the newest one that failed.
     let left = rows
         .iter()
-        .find(|left| left.number > number && left.state == State::Failed);
+        .find(|left| left.number != number && left.state == State::Failed);
     Some(&left.unwrap_or(row).note)
 }
 

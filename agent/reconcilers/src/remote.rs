@@ -2,7 +2,7 @@
 //!
 //! What comes in: what any reconciler gets. What goes out: a request that names the bundle by the digest of
 //! its signed index, and an assignment; the helper's verdict. The inventory here follows the helper's, for
-//! the gate and for `plan`; what is removed is decided by the helper's own. A helper that does not answer,
+//! the approval and for `plan`; what is removed is decided by the helper's own. A helper that does not answer,
 //! falls silent or cannot go on is a state of this host, named with what to do; one that refuses a bundle
 //! makes the assignment fail. It writes nothing on the host.
 

@@ -1,8 +1,8 @@
 //! Which bundles are too old for a site that is enrolled after its database was lost: what `floors.json`, the files in `rescued` and, where `floors.json` is
 //! gone, the kept generations show.
 //!
-//! What comes in: the state folder, and the root of the kit. What goes out: the highest of these floors, of a kept generation where that root
-//! accounts for its signed metadata, and what was not to be known, for the person who enrols. Metadata counts only as far as it verifies.
+//! What comes in: the state folder, and the root of the kit. What goes out: the highest of these floors, and what is not known, for the person who
+//! enrols; a kept generation counts where that root accounts for its signed metadata. Metadata counts only as far as it verifies.
 //! It writes into the database, and the floors beside it.
 
 use outhaul_signer::TrustedMetadata;

@@ -22,7 +22,7 @@ pub(crate) const NOT_APPLIED: &str = "no bundle is applied";
 /// What comes of them for what a person decides.
 pub(crate) const UNDECIDED: &str = "no bundle is applied, and no decision is recorded";
 
-/// Whether the service that runs read a file with settings when it started, where one runs.
+/// Whether the running service had a file with settings when it started; `None` where none runs.
 fn service_has_settings(state_folder: &StateFolder) -> Option<bool> {
     let read = state_folder.service_settings()?;
     Some(read != config::mark_of_none())

@@ -174,7 +174,7 @@ pub mod key {
     pub const RESTORED_HOLDS: &str = "restored-holds";
     /// [`crate::backup::saved_floors::RestoredFloor`]: which files in `rescued` raised the floors of the backup.
     pub const RESTORED_FLOOR: &str = "restored-floor";
-    /// That the work on a bundle cannot go on because `agent.toml` is lost.
+    /// That work was blocked last because `agent.toml` was lost.
     pub const BLOCKED_BY_SETTINGS: &str = "blocked-by-settings";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.
     pub const INCOMPLETE_REPORTED: &str = "incomplete-told";

@@ -145,13 +145,19 @@ pub(crate) fn begin(
         taken_back.extend(row.filter(|row| is_taken_back(row, trusted)).map(|_| known));
     }
     let message = match site.refuses_copy(number, &taken_back) {
+        Some(CopyRefusal::Newer(newest)) if newest == number => {
+            format!("this site has a bundle {number} already")
+        }
         Some(CopyRefusal::Newer(newest)) => {
             format!("this site has bundle {newest}, which is newer than {number}")
         }
         Some(CopyRefusal::InUse) => format!("this site works with a bundle {number} already"),
         None => {
-            runner::transition(agent, &Transition::copy_begun(generation))?;
-            return Ok(());
+            let site = runner::transition(agent, &Transition::copy_begun(generation))?;
+            match site.incoming == Some(number) {
+                true => return Ok(()),
+                false => format!("this site cannot begin to copy bundle {number} now"),
+            }
         }
     };
     Err(AgentError::refused(name, "rollback", message))

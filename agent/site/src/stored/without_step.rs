@@ -11,6 +11,7 @@ use crate::state::generations::{self, Generation};
 use crate::state::holds::{AssignmentHold, beside};
 use crate::state::{self, Hold, StateError, key};
 use crate::state_folder::StateFolder;
+use crate::stored::State;
 
 /// Writes the holds that are known from elsewhere: every held assignment, and the hold of the site where one is given; without one, that stays.
 ///
@@ -60,14 +61,21 @@ pub fn count_hold_on(db: &Connection, counted: &Hold) -> Result<(), StateError> 
     }
 }
 
-/// Adds the row of a bundle that its own metadata on disk shows; where it has a row, that stays.
+/// Adds the row of a bundle that its own metadata on disk shows, as one that another took the place of: what it says of being at work is not
+/// known here. Where it has a row, that stays.
 ///
 /// # Errors
 /// [`StateError`]
 pub fn add_known(db: &Connection, row: &Generation) -> Result<(), StateError> {
     match generations::one(db, row.number)? {
         Some(_) => Ok(()),
-        None => generations::put(db, row),
+        None => {
+            let row = Generation {
+                state: State::Superseded,
+                ..row.clone()
+            };
+            generations::put(db, &row)
+        }
     }
 }
 

@@ -101,7 +101,7 @@ pub(super) fn of_argocd(applications: &[Value], sets: &[Value], roots: &[&Value]
         .collect()
 }
 
-/// Each object below one of `roots`, once, with the first root that it is below.
+/// Each object below one of `roots`, once, with a root that it is below.
 fn beneath<'a>(
     roots: &[&'a Value],
     children: impl Fn(&'a Value) -> Vec<&'a Value>,

@@ -27,10 +27,13 @@ pub(crate) fn after_bundles(
     }
     let was_collected = production.streams.iter().any(|stream| stream.changed);
     let unused = images.unused(was_collected).into_iter();
-    let unused = unused.chain(outhaul_check::unused_scanners(
-        &platform.control_plane,
-        scanners,
-    ));
-    notes.extend(unused.map(|unused| format!("note: {unused}")));
+    let scanners = outhaul_check::unused_scanners(&platform.control_plane, scanners);
+    // The service would repeat it in each round otherwise.
+    let scanners = scanners.into_iter().filter(|_| was_collected);
+    notes.extend(
+        unused
+            .chain(scanners)
+            .map(|unused| format!("note: {unused}")),
+    );
     notes
 }

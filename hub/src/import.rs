@@ -72,7 +72,7 @@ pub struct Imported {
     refused_first: BTreeSet<String>,
     /// Acknowledgement files written.
     pub acks: Vec<String>,
-    /// Why acknowledgements could not be written: of each folder, in the order of the paths.
+    /// Why acknowledgements could not be written: of each folder, or of each of its sites, in the order of the paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub acks_problems: Vec<String>,
     /// Files that are none of the four kinds.

@@ -173,10 +173,7 @@ fn reports_in_a_folder_of_somebody_are_taken_in_and_nothing_is_written_there() {
         let (hub, stick) = fixture();
         fs::write(stick.join(marker), b"").unwrap();
         let output = hub.run(&["import", stick.to_str().unwrap()]);
-        let words = [
-            "the reports are in, but not acknowledged on the stick",
-            whose,
-        ];
+        let words = ["the reports are in, but not acknowledged on a stick", whose];
         assert_reports(&output, 3, &words);
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.contains("1 report imported"), "{said}");

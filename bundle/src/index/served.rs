@@ -130,8 +130,8 @@ fn is_plain(text: &str) -> bool {
     (1..=MAX_TEXT_BYTES).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// Whether a text is a whole id of git, by SHA-1 or SHA-256, as git writes it: `outhaul_kit::commit_id`, which this crate cannot use, since
-/// that one opens files.
+/// Whether a text is a whole id of git, by SHA-1 or SHA-256, as git writes it: `outhaul_kit::commit_id`, which this crate cannot use:
+/// `kit` opens files.
 pub(crate) fn is_id(text: &str) -> bool {
     let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     matches!(text.len(), 40 | 64) && text.bytes().all(lower)

@@ -243,6 +243,7 @@ impl Pull<'_> {
             }
             let found = self.manifest(&child)?;
             if found.bytes.len() as u64 != size {
+                self.host.clone_from(&found.host);
                 return Err(self.wrong(child, format!("does not have {size} bytes")));
             }
             self.add(&found, depth + 1)?;

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the index of a bundle that was opened ([`outhaul_attest::contents`]), what its fleet says of it, and what the same
 //! commits render to now. What goes out: a list of differences, file by file, where empty means equal, and what all of it amounts to.
-//! It is pure; what the commits render to is made in [`with_commits`].
+//! It is pure; the payloads are collected, and compared with it, in [`with_commits`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

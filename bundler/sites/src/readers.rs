@@ -320,7 +320,7 @@ mod tests {
             let warnings = reader_warnings(&readers, &sites, &streams, &meant);
             let texts = warnings
                 .into_iter()
-                .map(|doubt| format!("{}\n{}\n", doubt.message, doubt.help));
+                .map(|warning| format!("{}\n{}\n", warning.message, warning.help));
             texts.collect::<String>()
         };
         assert_eq!(

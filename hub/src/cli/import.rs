@@ -108,7 +108,7 @@ fn say_errors(done: &Imported) {
 fn unacknowledged(done: &Imported) -> Option<String> {
     let problems = done.acks_problems.join("; ");
     (!problems.is_empty())
-        .then(|| format!("the reports are in, but not acknowledged on the stick: {problems}"))
+        .then(|| format!("the reports are in, but not acknowledged on a stick: {problems}"))
 }
 
 /// Why nothing was imported, and what to do.

@@ -25,7 +25,7 @@ pub enum AskError {
         /// What it could have been.
         help: String,
     },
-    /// No rules are on record for that step, and rules are for another one.
+    /// No rules are on record for that step.
     #[error("no rules are on record for the step from `{environment}` to `{to}`")]
     NoStep {
         /// The environment.

@@ -159,7 +159,8 @@ impl GateRequest {
             });
             let end = if near.is_some() { "" } else { ";" };
             format!(
-                "note: nothing came in of an environment `{name}` yet{meant}{end} {removal} removes these rules where the name is mistyped"
+                "note: nothing came in of an environment `{name}` yet{meant}{end} {removal} removes the rules that were recorded now, where \
+                 `{name}` is mistyped"
             )
         };
         Ok(unknown.map(note).collect())

@@ -47,11 +47,6 @@ impl RecordedSteps {
         self.named.iter().map(|step| step.to.as_str())
     }
 
-    /// Whether nothing is on record.
-    pub fn is_empty(&self) -> bool {
-        self.named.is_empty() && self.of_each.is_none()
-    }
-
     /// The rules that apply to each step; `None` where none ask for anything.
     pub fn of_each(&self) -> Option<&GateRules> {
         let rules = self.of_each.as_ref().map(|step| &step.rules);

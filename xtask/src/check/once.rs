@@ -57,7 +57,7 @@ const URLS: [&str; 3] = [
 /// Where git is started.
 const GIT: &str = "bundler/git/src/";
 /// Where the site of the agent's machine is read from rows and written to them: this file, and those in the folder of its name.
-const STORED: &str = "agent/site/src/stored";
+const STORED: [&str; 2] = ["agent/site/src/stored.rs", "agent/site/src/stored/"];
 /// Values of the site's database that the machine's site is read from.
 const OF_MACHINE: [&str; 10] = [
     "ACTIVE",
@@ -262,7 +262,10 @@ fn git(file: &str, text: &str) -> Vec<String> {
 
 /// Rows of the machine's site that are written beside it.
 fn machine(file: &str, text: &str) -> Vec<String> {
-    if !file.starts_with("agent/") || file.starts_with(STORED) || is_of_tests(file) {
+    if !file.starts_with("agent/")
+        || STORED.iter().any(|stored| file.starts_with(stored))
+        || is_of_tests(file)
+    {
         return Vec::new();
     }
     let text = code(text);
@@ -289,7 +292,8 @@ fn machine(file: &str, text: &str) -> Vec<String> {
     let finding = |(at, what): (usize, String)| {
         let line = text[..at].matches('\n').count() + 1;
         format!(
-            "{file}:{line}: {what} writes the machine's site beside it: use a step, or a function of {STORED}.rs"
+            "{file}:{line}: {what} writes the machine's site beside it: use a step, or a function of {}",
+            STORED[0]
         )
     };
     found.into_iter().map(finding).collect()

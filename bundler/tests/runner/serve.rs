@@ -170,7 +170,7 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
     centre.edit("dev", "config.yaml", "East US", "Far East");
     let (code, said) = centre.once();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("dev: drone: bundle 2"), "{said}");
+    assert!(said.contains("dev: drone: number 2"), "{said}");
     assert!(said.contains("stage: up to date"), "{said}");
     assert_eq!(centre.made(), counts(3, "2", "1"));
     assert!(centre.published("dev").contains("Far East"));
@@ -192,7 +192,7 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
     assert_eq!(code, 0, "{said}");
     let (code, said) = centre.once();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("stage: drone: bundle 3"), "{said}");
+    assert!(said.contains("stage: drone: number 3"), "{said}");
     assert_eq!(centre.made(), counts(6, "2", "1"));
 
     // Without its memory it looks at everything, and still does nothing twice.

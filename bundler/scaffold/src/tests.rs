@@ -40,9 +40,9 @@ const WRONG_URLS: [(&str, &str); 9] = [
     ),
     (
         "https://h/x#secret",
-        "`https://h/x…` is not the address of a repository: it goes on with `#`",
+        "`https://h/x…` is not the address of a repository: it continues with `#`",
     ),
-    ("https://h/x?secret", "it goes on with `?`"),
+    ("https://h/x?secret", "it continues with `?`"),
 ];
 
 #[test]

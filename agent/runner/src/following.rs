@@ -451,7 +451,7 @@ mod tests {
         let all: Vec<&Follower> = std::iter::once(&root).chain(&made).collect();
         let one = followed("a".parse().unwrap(), "store/a", &all);
         assert_eq!(one.steps.len(), outcome::MAX_STEPS);
-        assert!(one.steps.iter().all(|step| step.message.len() <= 500));
+        assert!(one.steps.iter().all(|step| step.message.len() < 600));
         let mut event = ClusterEvent {
             stream: serde_json::from_value(serde_json::json!({
                 "environment": "dev", "cluster_type": "store", "role": "s-e2356f68bd3bab28",
